@@ -6,7 +6,7 @@
 
 namespace offload::kernels {
 
-/// An element of a BufferArray.
+/// An element of a BufferArrayView.
 struct BufferElement {
   std::uint8_t* address;   ///< null: there is no such element
   std::uint64_t length;    ///< bytes
@@ -17,7 +17,7 @@ struct BufferElement {
 /// An array of buffers of equal size in one piece of memory, for host and device. Plain numbers,
 /// passed to a kernel by value; lib/memory/buffer_array.hpp makes one whose elements all lie in the
 /// memory of a region. The reader must be able to reach that memory.
-struct BufferArray {
+struct BufferArrayView {
   std::uint8_t* base;          ///< of element 0
   std::uint64_t element_size;  ///< bytes
   std::uint64_t stride;        ///< from one element to the next, bytes; not below element_size

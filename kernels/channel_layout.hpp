@@ -40,8 +40,8 @@ struct alignas(16) Packet {
 };
 static_assert(sizeof(Packet) == 16);
 
-/// The number of payload bytes of a packet. Packet 0 is the header: {bytes of the content, Status
-/// (0 in a request), messages of a batch or 0 if the content is one message}.
+/// The number of payload bytes of a packet. Packet 0 is the header: {bytes of the content,
+/// ResponseStatus (0 in a request), messages of a batch or 0 if the content is one message}.
 inline constexpr std::uint32_t kPacketData = 12;
 /// The maximum number of packets of a message: a warp reads them at once, one in each lane, the
 /// header and 31 of data.
@@ -66,7 +66,7 @@ inline constexpr std::uint32_t kMaxBatchCount = 64;
 inline constexpr std::uint32_t kMaxBatchContent = 5 * 1024;
 
 /// A worker's verdict on a request, in the response's header.
-enum class Status : std::uint32_t {
+enum class ResponseStatus : std::uint32_t {
   ok = 0,
   bad_length = 1,  ///< the request's length is over the channel's limit, or a batch is invalid
 };

@@ -92,7 +92,8 @@ OFFLOAD_HOST_DEVICE void rewrite_rest(const Group& group, const Slot& slot, std:
 
 /// A response's header. `count`: of the messages of a batch; 0: it is one message.
 OFFLOAD_HOST_DEVICE constexpr Packet make_header(std::uint32_t flag, std::uint32_t length,
-                                                 std::uint32_t count, Status status = Status::ok) {
+                                                 std::uint32_t count,
+                                                 ResponseStatus status = ResponseStatus::ok) {
   return {{length, static_cast<std::uint32_t>(status), count}, flag};
 }
 
@@ -104,7 +105,8 @@ class PacketResponse {
 
   /// `count`: of the messages of a batch; 0: it is one message.
   OFFLOAD_HOST_DEVICE PacketResponse(Slot slot, std::uint32_t flag, std::uint32_t length,
-                                     std::uint32_t count = 0, Status status = Status::ok)
+                                     std::uint32_t count = 0,
+                                     ResponseStatus status = ResponseStatus::ok)
       : slot_(slot), flag_(flag), length_(length), count_(count), status_(status) {}
 
   OFFLOAD_HOST_DEVICE std::uint32_t length() const { return length_; }
@@ -131,7 +133,7 @@ class PacketResponse {
   std::uint32_t flag_;
   std::uint32_t length_;
   std::uint32_t count_;
-  Status status_;
+  ResponseStatus status_;
 };
 
 /// Writes a response as plain bytes without publishing it.

@@ -56,10 +56,10 @@ OFFLOAD_HOST_DEVICE Packet answer(const Group& group, const Service& service,
 /// Publishes the response that the request was malformed. Returns its header.
 template <class Group>
 OFFLOAD_HOST_DEVICE Packet refuse(const Group& group, Slot slot, std::uint32_t flag) {
-  PacketResponse(slot, flag, 0, 0, Status::bad_length).fill(group, [](std::uint32_t) {
+  PacketResponse(slot, flag, 0, 0, ResponseStatus::bad_length).fill(group, [](std::uint32_t) {
     return Block{};
   });
-  return make_header(flag, 0, 0, Status::bad_length);
+  return make_header(flag, 0, 0, ResponseStatus::bad_length);
 }
 
 /// Returns whether the header of message `sequence` has arrived. Reads 16 bytes, while receive()

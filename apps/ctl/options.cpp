@@ -18,7 +18,7 @@ constexpr const char* kFooter =
     "Example:\n"
     "  offload-ctl --admin unix:/run/dpu-gpu-offload/server.admin log-level info,comch=debug";
 
-struct Known {
+struct KnownCommand {
   const char* name;
   const char* path;      ///< what is asked for
   const char* argument;  ///< its name in the help; empty: it takes none
@@ -26,7 +26,7 @@ struct Known {
   const char* description;
 };
 
-constexpr std::array<Known, 10> kCommands{{
+constexpr std::array<KnownCommand, 10> kCommands{{
     {"status", "status", "", false, "Print the status as JSON"},
     {"metrics", "metrics", "", false, "Print the metrics in the format of Prometheus"},
     {"trace", "trace", "", false, "Print the last sampled requests as a Chrome trace"},
@@ -53,8 +53,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   cli::add(line, "--admin unix:PATH", options.socket, read, "unix:PATH",
            "Send the command to this socket")
       .required();
-  std::deque<std::pair<const Known*, cli::CommandLine*>> commands;
-  for (const Known& known : kCommands) {
+  std::deque<std::pair<const KnownCommand*, cli::CommandLine*>> commands;
+  for (const KnownCommand& known : kCommands) {
     cli::CommandLine& command = line.add_command(known.name, known.description);
     if (*known.argument != '\0') {
       const auto argument =

@@ -30,7 +30,7 @@ struct Finding {
 using Findings = std::vector<Finding>;
 
 /// The use of this machine. A missing thing that a role does not need is a note.
-enum class Role : std::uint8_t {
+enum class MachineRole : std::uint8_t {
   any,     ///< whatever it can: nothing that is missing is an error
   server,  ///< offload-server, with a network card
   worker,  ///< offload-worker on a GPU

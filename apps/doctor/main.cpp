@@ -17,7 +17,7 @@ namespace {
 
 /// The command line, checked.
 struct Options {
-  Role role = Role::any;
+  MachineRole role = MachineRole::any;
   bool as_json = false;
   std::vector<std::string> pair;  ///< a GPU and a card; empty: the machine as a whole
   std::string root;               ///< of the files that are read; empty: this machine's
@@ -57,8 +57,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   if (!options.pair.empty() && options.pair.size() != 2) {
     return line.refuse("--pair needs a GPU and a network card, such as 18:00.0 mlx5_0");
   }
-  if (role == "server") options.role = Role::server;
-  if (role == "worker") options.role = Role::worker;
+  if (role == "server") options.role = MachineRole::server;
+  if (role == "worker") options.role = MachineRole::worker;
   options.as_json = format == "json";
   return options;
 }

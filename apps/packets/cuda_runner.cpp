@@ -8,9 +8,9 @@
 #include "apps/packets/runner.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/packet_image.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::packets {
 namespace {
@@ -59,7 +59,7 @@ class CudaRunner final : public Runner {
 
   void start() override {
     // The kernel's stream is non-blocking: it does not wait for the copies before.
-    gpu::StreamRef(cudaStreamLegacy).sync();
+    gpu::CudaStreamRef(cudaStreamLegacy).sync();
     gpu::check_cuda(launch_lanes(works_.get(), image_.queue_count(), stream_.get()), "launch");
   }
   void stop() override {
@@ -97,7 +97,7 @@ class CudaRunner final : public Runner {
   gpu::PinnedArray<std::uint32_t> lengths_;
   gpu::DeviceArray<kernels::packet::HostAddresses> host_;  ///< there: it is read for each packet
   std::vector<kernels::packet::Semaphore> semaphores_;
-  gpu::Stream stream_;
+  gpu::CudaStream stream_;
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ OFFLOAD_HOST_DEVICE inline void copy_bytes(std::uint8_t* to, const std::uint8_t*
 template <class Group>
 class Lane {
  public:
-  using Result = kernels::packet::Result;
+  using WorkResult = kernels::packet::WorkResult;
 
   OFFLOAD_HOST_DEVICE Lane(const Group& group, const LaneWork& work)
       : group_(group), work_(work), limit_{kPatience, work.stop} {}
@@ -103,25 +103,25 @@ class Lane {
   static constexpr std::uint64_t kPatience = 1'000'000'000;
   using Headers = kernels::packet::Headers;
   using Martian = kernels::packet::Martian;
-  using Packet = kernels::packet::Packet;
+  using EthernetFrame = kernels::packet::EthernetFrame;
   using Verdict = kernels::packet::Verdict;
 
   OFFLOAD_HOST_DEVICE bool receive() {
     using namespace kernels::packet;
     const Queue& queue = *work_.queue;
-    const Batch batch = kernels::packet::receive(group_, queue, received_, work_.batch,
-                                                 {work_.wait_ns, work_.stop});
+    const FrameBatch batch = kernels::packet::receive(group_, queue, received_, work_.batch,
+                                                      {work_.wait_ns, work_.stop});
     if (batch.count != 0 && work_.command == Command::filter) filter(batch);
     if (batch.count != 0 && work_.command == Command::capture) capture(batch);
-    const Result result = finish(group_, queue, queue, received_, batch, limit_,
-                                 [this](Packet& packet) { return decide(packet); });
+    const WorkResult result = finish(group_, queue, queue, received_, batch, limit_,
+                                     [this](EthernetFrame& packet) { return decide(packet); });
     const std::uint32_t recycled = recycle(group_, queue.frames, queue.completions, limit_);
     had_work_ = batch.count + recycled != 0;
     if (batch.count != 0) show_counts();
-    return result == Result::done;
+    return result == WorkResult::done;
   }
 
-  OFFLOAD_HOST_DEVICE Verdict decide(Packet& packet) {
+  OFFLOAD_HOST_DEVICE Verdict decide(EthernetFrame& packet) {
     ++packets_;
     bytes_ += packet.length;
 #if defined(__CUDA_ARCH__)
@@ -192,11 +192,11 @@ class Lane {
   /// Calls `look`(packet, whether there is one) for each packet of a batch, one a lane, every lane
   /// as often.
   template <class Look>
-  OFFLOAD_HOST_DEVICE void for_each(const kernels::packet::Batch& batch, const Look& look) {
+  OFFLOAD_HOST_DEVICE void for_each(const kernels::packet::FrameBatch& batch, const Look& look) {
     for (std::uint32_t base = 0; base < batch.count; base += group_.size()) {
-      Packet packet;
+      EthernetFrame packet;
       if (base + group_.lane() < batch.count) {
-        packet = packet_at(*work_.queue, batch, base + group_.lane());
+        packet = frame_at(*work_.queue, batch, base + group_.lane());
       }
       look(packet, packet.data != nullptr);
     }
@@ -213,14 +213,14 @@ class Lane {
     if (has_one && !given) ++missed_;
   }
 
-  OFFLOAD_HOST_DEVICE static void copy_packet(PacketItem& item, const Packet& packet) {
+  OFFLOAD_HOST_DEVICE static void copy_packet(PacketItem& item, const EthernetFrame& packet) {
     item.length = packet.length;
     copy_bytes(item.bytes, packet.data,
                packet.length < PacketItem::kMostBytes ? packet.length : PacketItem::kMostBytes);
   }
 
-  OFFLOAD_HOST_DEVICE void capture(const kernels::packet::Batch& batch) {
-    for_each(batch, [this](const Packet& packet, bool is_there) {
+  OFFLOAD_HOST_DEVICE void capture(const kernels::packet::FrameBatch& batch) {
+    for_each(batch, [this](const EthernetFrame& packet, bool is_there) {
       give(is_there, [&packet](PacketItem& item) {
         item.kind = PacketItem::Kind::captured;
         copy_packet(item, packet);
@@ -228,13 +228,13 @@ class Lane {
     });
   }
 
-  OFFLOAD_HOST_DEVICE static bool is_http_get(const Packet& packet, const Headers& headers) {
+  OFFLOAD_HOST_DEVICE static bool is_http_get(const EthernetFrame& packet, const Headers& headers) {
     return headers.is_whole(kernels::packet::kTcp) && headers.payload_length() >= 4 &&
            kernels::packet::load_32(packet.data + headers.payload) == 0x4745'5420;  // "GET "
   }
 
-  OFFLOAD_HOST_DEVICE void filter(const kernels::packet::Batch& batch) {
-    for_each(batch, [this](const Packet& packet, bool is_there) {
+  OFFLOAD_HOST_DEVICE void filter(const kernels::packet::FrameBatch& batch) {
+    for_each(batch, [this](const EthernetFrame& packet, bool is_there) {
       Headers headers;
       if (is_there) headers = kernels::packet::parse_frame(packet.data, packet.length);
       const std::uint32_t protocol = headers.protocol;

@@ -63,7 +63,7 @@ Benchmark::Benchmark(Environment& environment, const Options& options, const End
   result_.operations = options.iterations * endpoints.size();
 }
 
-Result Benchmark::run() {
+BenchmarkResult Benchmark::run() {
   prepare_memory();
   for (const auto& endpoint : endpoints_) endpoint->set_batch(variant_.batch);
   sync_peer();

@@ -19,7 +19,7 @@ inline constexpr core::Duration kPollInterval = std::chrono::microseconds(50);
 
 /// The measurements of one size. `latency` is empty in a bandwidth run. `duration` is that of all
 /// connections together; an end that cannot know when the peer begins and ends has none.
-struct Result {
+struct BenchmarkResult {
   std::string name;  ///< of the operation
   std::uint32_t size = 0;
   std::uint64_t operations = 0;
@@ -44,7 +44,7 @@ class Benchmark {
  public:
   Benchmark(Environment& environment, const Options& options, const Endpoints& endpoints,
             std::uint32_t size, const Variant& variant);
-  Result run();
+  BenchmarkResult run();
 
  private:
   [[nodiscard]] bool is_requester() const noexcept { return options_.role == Role::requester; }
@@ -97,7 +97,7 @@ class Benchmark {
   const Endpoints& endpoints_;
   std::uint32_t size_;
   Variant variant_;
-  Result result_;
+  BenchmarkResult result_;
   std::vector<core::TimePoint> begun_;  ///< when each endpoint's latest operation began
 };
 

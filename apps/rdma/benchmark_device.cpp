@@ -6,7 +6,7 @@
 #include "apps/rdma/device/path.hpp"
 
 /// The part of an end whose operations device functions issue: launched as a kernel, or on CPU
-/// threads, while this thread turns the engine and so the proxies.
+/// threads, while this thread turns the engine and so the emulators.
 namespace offload::rdma_tool {
 namespace {
 
@@ -111,14 +111,14 @@ DeviceWork Benchmark::device_work(Endpoint& endpoint, std::uint64_t begin,
 }
 
 void Benchmark::take(const DeviceOutcome& outcome, std::uint32_t connection) {
-  using kernels::rdma::Result;
+  using kernels::rdma::WorkResult;
   result_.checked += outcome.checked;
   if (outcome.is_good()) return;
   if (outcome.wrong == Wrong::data) {
     throw_mismatch(outcome.iteration, connection, outcome.mismatch);
   }
   if (outcome.wrong != Wrong::nothing) throw_wrong(outcome.iteration, words_of(outcome.wrong));
-  if (outcome.result == Result::timed_out) {
+  if (outcome.result == WorkResult::timed_out) {
     throw core::Error(core::ErrorCode::timed_out,
                       fmt::format("timed out after {1} s waiting for {0}", words_of(outcome.step),
                                   core::to_seconds(options_.timeout)));

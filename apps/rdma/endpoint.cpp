@@ -214,7 +214,7 @@ void Endpoint::wait_credit() {
                     "a credit from the peer");
 }
 
-void Endpoint::failed(const rdma::Operation& task) noexcept {
+void Endpoint::failed(const rdma::RdmaTask& task) noexcept {
   if (task.status() == ErrorCode::shutdown) return;
   // The peer has received this end's last sync, as it has sent its own. Its device may complete
   // that receive before it acknowledges, and the peer may end its queue pair in between.
@@ -375,7 +375,7 @@ void Endpoint::wait_completed(std::uint64_t count) {
   environment_.wait([&] { return completed_ >= count; }, "the completion of an operation");
 }
 
-void Endpoint::submit(rdma::Operation& task) {
+void Endpoint::submit(rdma::RdmaTask& task) {
   ++submitted_;
   ++unflushed_;
   require(connection_.submit_unflushed(task), "take an operation");

@@ -106,7 +106,7 @@ class Endpoint {
 
   /// Called when a receive has completed, and when an operation has failed.
   void received(rdma::Receive& task) noexcept;
-  void failed(const rdma::Operation& task) noexcept;
+  void failed(const rdma::RdmaTask& task) noexcept;
 
  private:
   enum Control : std::uint32_t { kHello = 0xffff'ff00, kSync, kCredit };
@@ -114,8 +114,8 @@ class Endpoint {
   /// Callbacks that call `done` when a task has succeeded.
   template <class Task, auto done>
   typename progress::TaskPool<Task>::Callbacks callbacks() noexcept;
-  void completed(rdma::Operation&) noexcept { ++completed_; }
-  void control_completed(rdma::Operation&) noexcept { ++controls_completed_; }
+  void completed(rdma::RdmaTask&) noexcept { ++completed_; }
+  void control_completed(rdma::RdmaTask&) noexcept { ++controls_completed_; }
 
   void make_buffers();
   void make_tasks();
@@ -129,7 +129,7 @@ class Endpoint {
   template <class Task>
   Task& next(progress::TaskPool<Task>& pool) noexcept;
   memory::Buffer* slot_buffer(std::size_t length) noexcept;
-  void submit(rdma::Operation& task);
+  void submit(rdma::RdmaTask& task);
   void flush() noexcept;
   void control(Control what, const memory::Buffer* source = nullptr);
   void wait_credit();

@@ -52,7 +52,7 @@ void Environment::on_events(std::uint32_t) {
 
 void Environment::check() const {
   if (failure_) throw core::Error(*failure_);
-  if (interrupted_) throw Interrupted{};
+  if (interrupted_) throw core::Interrupted{};
 }
 
 void Environment::turn(core::Duration interval) {

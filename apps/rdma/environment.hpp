@@ -12,9 +12,6 @@
 
 namespace offload::rdma_tool {
 
-/// Thrown after SIGINT or SIGTERM.
-struct Interrupted {};
-
 /// The device objects of a run, its engine, and its bounded waits. One thread.
 class Environment final : progress::EventHandler {
  public:
@@ -27,7 +24,7 @@ class Environment final : progress::EventHandler {
   [[nodiscard]] rdma::DeviceContext& device() noexcept { return device_; }
   /// Returns the path options of all connections.
   [[nodiscard]] const rdma::PathOptions& path() const noexcept { return path_; }
-  [[nodiscard]] rdma::Registrar& registrar() noexcept { return registrar_; }
+  [[nodiscard]] rdma::RdmaRegistrar& registrar() noexcept { return registrar_; }
   /// Returns the launcher of device lanes; only with --initiator gpu.
   [[nodiscard]] LaneLauncher& lanes() noexcept { return *lanes_; }
   /// Returns the initiator of the operations, in words for the report.
@@ -37,8 +34,8 @@ class Environment final : progress::EventHandler {
   }
 
   /// Turns the engine until `ready()`. `interval`: the longest sleep between two calls of it, for
-  /// conditions without an event. Throws the Error of fail(), Interrupted, and Error (timed_out),
-  /// which names `what` did not come.
+  /// conditions without an event. Throws the Error of fail(), core::Interrupted, and Error
+  /// (timed_out), which names `what` did not come.
   template <class Condition>
   void wait(Condition ready, const char* what, core::Duration interval = core::Duration::max()) {
     if (ready()) return;
@@ -83,7 +80,7 @@ class Environment final : progress::EventHandler {
   rdma::DeviceContext device_;
   rdma::PathOptions path_;
   rdma::ProtectionDomain domain_;
-  rdma::Registrar registrar_;
+  rdma::RdmaRegistrar registrar_;
   rdma::CompletionLoop completions_;
   std::optional<core::Error> failure_;
   bool interrupted_ = false;

@@ -35,7 +35,7 @@ int run(const Options& options, core::Signals& signals) {
     rendezvous ? endpoint->exchange_hello() : endpoint->connect_to_itself();
   }
 
-  std::vector<Result> results;
+  std::vector<BenchmarkResult> results;
   for (const std::uint32_t size : options.sizes) {
     for (const Variant& variant : variants_of(options)) {
       results.push_back(Benchmark(environment, options, endpoints, size, variant).run());
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     try {
       return rdma_tool::run(std::get<rdma_tool::Options>(parsed), signals);
-    } catch (const rdma_tool::Interrupted&) {
+    } catch (const core::Interrupted&) {
       core::print_error("offload-rdma", "interrupted");
       return rdma_tool::kInterrupted;
     }

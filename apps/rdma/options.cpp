@@ -42,7 +42,7 @@ constexpr const char* kFooter =
     "  copy               the device copies memory of this process, without a peer; only with\n"
     "                     --initiator gpu\n"
     "With --initiator gpu, at both ends, a kernel posts the operations to queues in the format of\n"
-    "mlx5, and a proxy carries them out: one warp for each connection, or for each lane of\n"
+    "mlx5, and an emulator carries them out: one warp for each connection, or for each lane of\n"
     "--shared-queue. Without a GPU, CPU threads run the device functions; log and report name\n"
     "which. Operations: send, recv, write, read, write-imm, send-imm, atomic, put-signal, copy.\n\n"
     "With --in-flight 1 it measures latency: the whole operation for a read, half a round trip\n"

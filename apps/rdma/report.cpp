@@ -11,12 +11,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double operations_per_second(const Result& result) {
+double operations_per_second(const BenchmarkResult& result) {
   if (result.duration == core::Duration{}) return 0;
   return static_cast<double>(result.operations) / core::to_seconds(result.duration);
 }
 
-double mebibytes_per_second(const Result& result) {
+double mebibytes_per_second(const BenchmarkResult& result) {
   return operations_per_second(result) * result.size / (1 << 20);
 }
 
@@ -30,7 +30,7 @@ const char* completions_of(const Options& options) {
 }
 
 /// "min[us]", "p99.9[us]", ..., one for each value of a summary.
-std::string latency_heads(const Result& result) {
+std::string latency_heads(const BenchmarkResult& result) {
   std::string heads;
   for (const auto& [name, time] : result.latency.summary()) {
     std::string head = fmt::format("{}[us]", name);
@@ -43,7 +43,7 @@ std::string latency_heads(const Result& result) {
 }  // namespace
 
 std::string make_table(const Options& options, const std::string& device,
-                       const std::string& initiator, std::span<const Result> results) {
+                       const std::string& initiator, std::span<const BenchmarkResult> results) {
   std::string table =
       fmt::format("{} ({}), {} on {}, {}, {}, {} connection(s), {} in flight, data {}{}\n",
                   name_of(options.operation), name_of(options.role), name_of(options.qp_type),
@@ -55,7 +55,7 @@ std::string make_table(const Options& options, const std::string& device,
   table += latency ? latency_heads(results.front())
                    : fmt::format(" {:>15} {:>15}", "average[MiB/s]", "rate[Mmsg/s]");
   table += "\n";
-  for (const Result& result : results) {
+  for (const BenchmarkResult& result : results) {
     table += fmt::format("{:>9} {:>11} {:>11}", result.size, result.operations, result.checked);
     if (latency) {
       for (const auto& [name, time] : result.latency.summary()) {
@@ -71,9 +71,9 @@ std::string make_table(const Options& options, const std::string& device,
 }
 
 Json make_json(const Options& options, const std::string& device, const std::string& initiator,
-               std::span<const Result> results) {
+               std::span<const BenchmarkResult> results) {
   Json list = Json::array();
-  for (const Result& result : results) {
+  for (const BenchmarkResult& result : results) {
     Json latency;
     if (result.latency.count() != 0) {
       for (const auto& [name, time] : result.latency.summary()) latency[name] = time;

@@ -12,7 +12,7 @@ namespace offload::rdma_tool {
 /// The results as a table like perftest's: a line with the options, then one for each size.
 /// `initiator`: who issued the operations, "cpu" or a launcher's name.
 std::string make_table(const Options& options, const std::string& device,
-                       const std::string& initiator, std::span<const Result> results);
+                       const std::string& initiator, std::span<const BenchmarkResult> results);
 
 /// The results as JSON:
 ///   program, version, operation, role, device, transport   strings
@@ -28,6 +28,7 @@ std::string make_table(const Options& options, const std::string& device,
 ///                  latency_us (null unless it was measured): min, mean, p50, p90, p95, p99,
 ///                  p99_9, p99_99, p99_999, max
 nlohmann::ordered_json make_json(const Options& options, const std::string& device,
-                                 const std::string& initiator, std::span<const Result> results);
+                                 const std::string& initiator,
+                                 std::span<const BenchmarkResult> results);
 
 }  // namespace offload::rdma_tool

@@ -24,7 +24,7 @@ constexpr std::size_t kBytes = 64U << 10;
 constexpr core::Duration kPatience = std::chrono::seconds(30);
 
 /// The buffers and tasks of one instance.
-struct Job {
+struct InstanceData {
   memory::BufferRef source;
   memory::BufferRef destination;
   digest::DigestTask* hash = nullptr;
@@ -32,7 +32,7 @@ struct Job {
 };
 
 core::Status compare(progress::GraphInstance&, void* data) {
-  const Job& job = *static_cast<const Job*>(data);
+  const InstanceData& job = *static_cast<const InstanceData*>(data);
   return std::ranges::equal(job.source->data(), job.destination->data())
              ? core::Status{}
              : core::ErrorCode::io_failed;
@@ -49,7 +49,7 @@ struct Runs {
   static void completed(progress::GraphInstance& instance, void* object) {
     auto& runs = *static_cast<Runs*>(object);
     ++runs.right;
-    runs.last_hash = static_cast<const Job*>(instance.user_data)->hash->hex();
+    runs.last_hash = static_cast<const InstanceData*>(instance.user_data)->hash->hex();
     runs.start(instance);
   }
   static void failed(progress::GraphInstance&, void* object) {
@@ -57,7 +57,7 @@ struct Runs {
   }
   void start(progress::GraphInstance& instance) {
     if (started == kRuns || wrong != 0) return;
-    auto& job = *static_cast<Job*>(instance.user_data);
+    auto& job = *static_cast<InstanceData*>(instance.user_data);
     std::ranges::fill(job.source->data(), static_cast<std::byte>(started));
     job.destination->reset();
     if (graph->submit(instance).ok()) {
@@ -97,8 +97,8 @@ int run() {
     context->start();
   }
 
-  std::array<Job, kInstances> jobs;
-  for (Job& job : jobs) {
+  std::array<InstanceData, kInstances> jobs;
+  for (InstanceData& job : jobs) {
     progress::GraphInstance& instance = *graph.allocate();
     job.source = buffers.take();
     job.destination = buffers.take();

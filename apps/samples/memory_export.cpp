@@ -29,12 +29,12 @@ void send(int socket, const MemoryRegion& region, Access granted) {
   net::send_with_fds(socket, exported.blob, fds);
 }
 
-struct Received {
+struct ReceivedExport {
   std::vector<std::byte> blob;
   std::vector<core::Fd> fds;
 };
 
-Received receive(int socket) {
+ReceivedExport receive(int socket) {
   std::vector<std::byte> blob(1024);
   auto message = net::receive_with_fds(socket, blob);
   if (!message) throw core::Error(core::ErrorCode::bad_message, "no export arrived");
@@ -42,7 +42,7 @@ Received receive(int socket) {
   return {std::move(blob), std::move(message->fds)};
 }
 
-MemoryRegion import(Received received) {
+MemoryRegion import(ReceivedExport received) {
   return memory::import_region("imported", received.blob, std::move(received.fds));
 }
 
@@ -82,7 +82,7 @@ void second_process(int socket) {
   const auto widened = [&] { memory::export_region(read_only, memory::kLocalAccess); };
   fmt::print("a read-only export is not writable: {}\n", refusal_of(widened));
 
-  Received forged = receive(socket);
+  ReceivedExport forged = receive(socket);
   forged.blob.back() ^= std::byte{1};
   fmt::print("a forged blob: {}\n", refusal_of([&] { import(std::move(forged)); }));
   std::fflush(stdout);

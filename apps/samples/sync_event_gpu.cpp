@@ -6,7 +6,7 @@
 
 #include "core/exit_status.hpp"
 #include "device/device.hpp"
-#include "gpu/stream.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/sync_event.hpp"
 #include "sync/sync_event.hpp"
 
@@ -27,14 +27,14 @@ int run() {
   sync::SyncEvent pong({.name = "pong", .publisher = sync::Publisher::gpu});
   const gpu::GpuSyncEvent ping_of_gpu(ping);
   const gpu::GpuSyncEvent pong_of_gpu(pong);
-  const gpu::Stream stream;
+  const gpu::CudaStream stream;
   gpu::check_cuda(samples::launch_echo(ping_of_gpu.get(), pong_of_gpu.get(), kRounds, stream.get()),
                   "launch");
   const auto start = core::Clock::now();
   std::uint64_t round = 0;
   for (; round < kRounds; ++round) {
     ping.add(1);
-    if (!pong.wait_greater(round, sync::Wait::spin, kPatience)) break;
+    if (!pong.wait_greater(round, sync::WaitMode::spin, kPatience)) break;
   }
   const auto time = core::Clock::now() - start;
   stream.sync();

@@ -35,7 +35,7 @@ sync::SyncEvent receive(int socket) {
 
 /// Waits until the other process has counted beyond `count`.
 void await(sync::SyncEvent& event, std::uint64_t count) {
-  if (!event.wait_greater(count, sync::Wait::block, kPatience)) {
+  if (!event.wait_greater(count, sync::WaitMode::block, kPatience)) {
     throw core::Error(core::ErrorCode::timed_out, "the other process stopped counting");
   }
 }

@@ -23,7 +23,7 @@ struct State {
   std::uint32_t taken;
 };
 
-struct Watch {
+struct AlarmWatch {
   kernels::ChannelView channel;
   State* state;
 
@@ -83,7 +83,7 @@ std::uint32_t watch_by_gpu(kernels::ChannelView channel) {
   State* state = nullptr;
   check(cudaHostAlloc(&state, sizeof(State), cudaHostAllocMapped));
   std::memset(static_cast<void*>(state), 0, sizeof(State));
-  run_blocks(1, Watch{channel, state});
+  run_blocks(1, AlarmWatch{channel, state});
   return state->taken;
 }
 #endif
@@ -96,7 +96,7 @@ std::uint32_t watch(const kernels::ChannelView& channel, const char*& by) {
   if (has_gpu()) return watch_by_gpu(channel);
 #endif
   const auto state = std::make_unique<State>();
-  run_blocks(1, Watch{channel, state.get()});
+  run_blocks(1, AlarmWatch{channel, state.get()});
   return state->taken;
 }
 

@@ -37,7 +37,7 @@ std::size_t frame_size(std::uint32_t max_message_length) {
 
 }  // namespace
 
-void Client::on_ready(Connection&) {
+void Client::on_ready(ClientConnection&) {
   table_->make_ready(*this);
 }
 
@@ -81,7 +81,7 @@ core::TimePoint ClientTable::pause(const WaitingAddresses& waiting) noexcept {
 
 void ClientTable::drain() {
   for (const auto& client : clients_) {
-    Connection& connection = client->connection();
+    ClientConnection& connection = client->connection();
     connection.holds_back() ? connection.refuse(Refusal::shutting_down) : connection.drain();
     make_ready(*client);
   }
@@ -114,7 +114,7 @@ void ClientTable::spend(Client& client, std::size_t consumed) noexcept {
 
 /// `consumed`: whole frames were taken, so that what is left has just begun.
 void ClientTable::set_deadlines(Client& client, bool consumed) noexcept {
-  const Connection& connection = client.connection();
+  const ClientConnection& connection = client.connection();
   const core::RunTime now = engine_->run_time();
   // A pause is not the client's fault: after it these times begin again.
   const bool paused = connection.paused();
@@ -141,7 +141,7 @@ bool ClientTable::close_overdue() {
   }
   while (Client* const client = unfinished_.pop_due(now)) {
     // Unread input, for example of a client that does not take its responses, may be the rest.
-    const Connection& connection = client->connection();
+    const ClientConnection& connection = client->connection();
     if (connection.state() != ConnectionState::open) continue;
     if (connection.readable() || !connection.backlog().empty()) {
       unfinished_.start(*client, now);
@@ -221,7 +221,7 @@ void ClientTable::shed() noexcept {
   for (; threshold > share; threshold /= 2) {
     for (const auto& client : clients_) {
       if (is_done()) break;
-      const Connection& connection = client->connection();
+      const ClientConnection& connection = client->connection();
       if (client->holds() < threshold) continue;
       if (connection.backlog().empty()) {
         disconnect(*client, Refusal::out_of_memory);

@@ -13,7 +13,7 @@
 #include "apps/server/admission/client_memory.hpp"
 #include "apps/server/admission/deadline_list.hpp"
 #include "apps/server/admission/waiting_addresses.hpp"
-#include "apps/server/connection.hpp"
+#include "apps/server/client_connection.hpp"
 #include "apps/server/fair_queue.hpp"
 #include "apps/server/view/thread_metrics.hpp"
 #include "core/clock.hpp"
@@ -56,8 +56,8 @@ class Client final : public FairQueueEntry,
         counts_for_tls_(stream.is_tls()),
         connection_(std::move(stream), engine, buffers, block_size, *this) {}
 
-  [[nodiscard]] Connection& connection() noexcept { return connection_; }
-  [[nodiscard]] const Connection& connection() const noexcept { return connection_; }
+  [[nodiscard]] ClientConnection& connection() noexcept { return connection_; }
+  [[nodiscard]] const ClientConnection& connection() const noexcept { return connection_; }
   [[nodiscard]] const Admission& admission() const noexcept { return admission_; }
 
   /// Returns whether the client lacks only room for requests. A client that has hung up is read
@@ -81,7 +81,7 @@ class Client final : public FairQueueEntry,
 
  private:
   friend ClientTable;
-  void on_ready(Connection& connection) override;
+  void on_ready(ClientConnection& connection) override;
   /// Records that its input begins with the bytes that came last.
   void note_frame() noexcept {
     frame_read_ = read_at_;
@@ -110,7 +110,7 @@ class Client final : public FairQueueEntry,
   net::WallTime frame_came_{};
   std::uint64_t unsent_until_ = 0;  ///< what is to be sent within the time: Backlog::appended()
   bool counts_for_tls_;             ///< in ClientTable::tls_clients_
-  Connection connection_;
+  ClientConnection connection_;
 };
 
 /// The clients of one I/O thread: which of them are served in a round, which wait for room in the
@@ -137,7 +137,7 @@ class ClientTable {
   ///   bool has_room()            whether a request would be taken, or refused
   ///   bool take_frames(Client&)  takes the whole frames of its input; false: some are left, as
   ///                              there is no room or Client::turn_is_over()
-  ///   void finish(Client&)       calls Connection::finish()
+  ///   void finish(Client&)       calls ClientConnection::finish()
   template <class Path>
   bool serve_round(Path& path) {
     const bool worked = queue_.run_round([&path] { return path.has_room(); },
@@ -230,7 +230,7 @@ bool ClientTable::tend(Client& client, Path& path) {
 
 template <class Path>
 bool ClientTable::serve(Client& client, Path& path) {
-  Connection& connection = client.connection();
+  ClientConnection& connection = client.connection();
   const std::uint64_t before = connection.input().consumed();
   client.turn_end_ =
       before + static_cast<std::uint64_t>(std::max<std::int64_t>(queue_.allowance(client), 0));
@@ -251,12 +251,12 @@ bool ClientTable::serve(Client& client, Path& path) {
   spend(client, consumed);
   set_deadlines(client, consumed != 0);
   end_turn(client, path);
-  return worked || connection.state() == Connection::State::lingering;
+  return worked || connection.state() == ClientConnection::State::lingering;
 }
 
 template <class Path>
 void ClientTable::end_turn(Client& client, Path& path) {
-  Connection& connection = client.connection();
+  ClientConnection& connection = client.connection();
   if (connection.takes_frames() && !client.holds_frames_) connection.settle();
   if (client.waits_for_room()) {
     make_waiting(client);
@@ -265,7 +265,7 @@ void ClientTable::end_turn(Client& client, Path& path) {
   } else if (connection.finishing()) {
     path.finish(client);
     if (!connection.is_tls()) uncount_tls(client);
-    if (connection.state() == Connection::State::lingering)
+    if (connection.state() == ClientConnection::State::lingering)
       lingering_.start(client, engine_->run_time());
   }
   if (connection.disposable()) make_ready(client);

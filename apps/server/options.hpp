@@ -13,7 +13,7 @@
 #include "comch/address.hpp"
 #include "core/clock.hpp"
 #include "kernels/channel_layout.hpp"
-#include "telemetry/endpoint.hpp"
+#include "telemetry/options.hpp"
 
 namespace offload::server {
 
@@ -49,8 +49,8 @@ struct Options {
   core::Duration spin = std::chrono::microseconds(50);
   core::Duration stall_limit = std::chrono::milliseconds(100);
   bool shutdown_together = false;
-  std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
-  std::string admin;                           ///< path of its socket; empty: it takes no commands
+  std::optional<telemetry::MetricsAddress> metrics;  ///< none: it tells nothing of itself
+  std::string admin;  ///< path of its socket; empty: it takes no commands
   cli::LogOptions log{};
   cli::Configuration configuration{};
 };

@@ -44,7 +44,7 @@ constexpr std::uint32_t kMostLosses = 4;
 }  // namespace
 
 RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
-                         const channel::Endpoint& endpoint, const Limits& limits,
+                         const channel::ChannelEndpoint& endpoint, const Limits& limits,
                          ThreadMetrics& metrics)
     : engine_(&engine),
       clients_(&clients),
@@ -61,7 +61,7 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
 void RequestPath::set_refusal(std::optional<Refusal> reason) {
   refusal_ = reason;
   if (!reason) return;
-  requester_.for_each_pending([&](channel::SendTask& request) { give_up(request, *reason); });
+  requester_.for_each_pending([&](channel::RequestTask& request) { give_up(request, *reason); });
   for (Suspects* const some : {&held_, &suspects_}) {
     some->remove_if([&](const Suspects::Request& request) {
       give_up(*request.client, *reason);
@@ -72,7 +72,7 @@ void RequestPath::set_refusal(std::optional<Refusal> reason) {
 }
 
 /// The slot stays taken until the worker answers, which is dropped, or is replaced.
-void RequestPath::give_up(channel::SendTask& request, Refusal reason) {
+void RequestPath::give_up(channel::RequestTask& request, Refusal reason) {
   void* const user = std::exchange(request.user_data, nullptr);
   if (user != nullptr) give_up(*static_cast<Client*>(user), reason);
 }
@@ -88,7 +88,7 @@ void RequestPath::give_up(Client& client, Refusal reason) {
 void RequestPath::refuse_overdue(core::Duration timeout) {
   if (timeout == core::Duration{}) return;
   const auto due = engine_->run_time() - timeout;
-  requester_.for_each_pending([&](channel::SendTask& request) {
+  requester_.for_each_pending([&](channel::RequestTask& request) {
     if (request.posted_at() <= due) give_up(request, Refusal::request_timed_out);
   });
   send_touched();
@@ -130,7 +130,7 @@ const Client* RequestPath::note_loss(const std::shared_ptr<const void>& memory, 
 /// Its oldest request is in the channel, and the others are suspects. They share one error frame.
 void RequestPath::close_culprit(Client& client) {
   std::uint32_t count = 0;
-  requester_.for_each_pending([&](channel::SendTask& request) {
+  requester_.for_each_pending([&](channel::RequestTask& request) {
     if (std::exchange(request.user_data, nullptr) != nullptr) ++count;
   });
   for (Suspects* const some : {&held_, &suspects_}) {
@@ -157,7 +157,7 @@ void RequestPath::hold_suspects() noexcept {
 }
 
 void RequestPath::refuse_paused(Refusal reason) {
-  requester_.for_each_pending([&](channel::SendTask& request) {
+  requester_.for_each_pending([&](channel::RequestTask& request) {
     const auto* const client = static_cast<const Client*>(request.user_data);
     if (client != nullptr && client->connection().paused()) give_up(request, reason);
   });
@@ -210,7 +210,7 @@ bool RequestPath::retry(bool together) {
 
 /// In its caller: what it counts stays in a register.
 [[gnu::always_inline]] inline bool RequestPath::take_frames(Client& client, std::uint64_t& taken) {
-  Connection& connection = client.connection();
+  ClientConnection& connection = client.connection();
   while (connection.takes_frames()) {
     const FrameView frame =
         protocol::parse_frame(connection.input().bytes(), limits_.max_message_length);
@@ -222,7 +222,7 @@ bool RequestPath::retry(bool together) {
     } else if (forward(client, frame.payload, taken == 0)) {
       ++taken;
       // To send it a refusal may have closed it, which emptied its input.
-      if (connection.state() == Connection::State::closed) return true;
+      if (connection.state() == ClientConnection::State::closed) return true;
       connection.input().consume(frame.size());
     } else {
       return false;
@@ -270,7 +270,7 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
   client.connection().remove_requests(task.count());
   answered_ += task.count();
   if ((task.sequence() + 1) % kSampled < task.count()) find_sample(task);
-  if (task.response_status() != kernels::Status::ok) {
+  if (task.response_status() != kernels::ResponseStatus::ok) {
     ++failed_;
     return append_error(client, Refusal::worker_failed);
   }

@@ -38,8 +38,9 @@ class RequestPath {
 
   /// `engine`, `clients` and `metrics` outlive it, and so does the memory of `endpoint`, which has
   /// no other requester.
-  RequestPath(progress::Engine& engine, ClientTable& clients, const channel::Endpoint& endpoint,
-              const Limits& limits, ThreadMetrics& metrics);
+  RequestPath(progress::Engine& engine, ClientTable& clients,
+              const channel::ChannelEndpoint& endpoint, const Limits& limits,
+              ThreadMetrics& metrics);
 
   /// The channel's, to open and stop it and for a proxy of the worker.
   [[nodiscard]] channel::Requester& requester() noexcept { return requester_; }
@@ -137,7 +138,7 @@ class RequestPath {
   void begin_sample(const Client& client, std::size_t length, bool first) noexcept;
   void find_sample(const channel::PostRecvTask& task) noexcept;
   void record_sample() noexcept;
-  void give_up(channel::SendTask& request, protocol::Refusal reason);
+  void give_up(channel::RequestTask& request, protocol::Refusal reason);
   void give_up(Client& client, protocol::Refusal reason);
   void close_culprit(Client& client);
   /// For a frame in output_, or a piece.

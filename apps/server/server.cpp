@@ -322,7 +322,7 @@ bool Server::reload() {
 
 // ---- Commands
 
-telemetry::CommandResult Server::run_command(const telemetry::Command& command) {
+telemetry::CommandResult Server::run_command(const telemetry::AdminCommand& command) {
   using Status = telemetry::CommandResult::Status;
   metrics_.note_command();
   if (command.name == "log-level") return telemetry::set_log_level(command.argument);

@@ -53,7 +53,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void let_go();
   [[nodiscard]] cli::Reload::Apply reread_options();
   bool reload();
-  telemetry::CommandResult run_command(const telemetry::Command& command);
+  telemetry::CommandResult run_command(const telemetry::AdminCommand& command);
   telemetry::CommandResult detach(const std::string& worker);
   void shut_down();
 

@@ -204,7 +204,8 @@ CompilerRun run_compiler(const std::vector<std::string>& command, const PrivateF
     }
     ::poll(ready.data(), ready.size(), talks ? static_cast<int>(left) : kLookMs);
     // SIGHUP rereads what is read after this.
-    if (const int signal = signals.take(); signal != 0 && signal != SIGHUP) throw Interrupted();
+    if (const int signal = signals.take(); signal != 0 && signal != SIGHUP)
+      throw core::Interrupted();
     if (talks && ready[1].revents != 0) talks = read_output(reading.get(), run.output);
   }
   run.failure = process.failure();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -29,12 +28,6 @@ class PrivateFolder {
   core::Fd fd_;
 };
 
-/// SIGINT or SIGTERM came while a compiler ran: the program must end as after any other signal.
-class Interrupted : public std::exception {
- public:
-  [[nodiscard]] const char* what() const noexcept override { return "a signal ended it"; }
-};
-
 struct CompilerRun {
   /// How it ended, in words: "exit status 1"; empty if all went well.
   std::string failure;
@@ -44,7 +37,7 @@ struct CompilerRun {
 
 /// Runs a compiler in `folder`, without a shell, in English, and waits for its end: for three
 /// minutes at most. `command`: its path and its arguments. Whatever it started is gone when this
-/// returns or throws. Throws Error where it cannot be started, and Interrupted.
+/// returns or throws. Throws Error where it cannot be started, and core::Interrupted.
 CompilerRun run_compiler(const std::vector<std::string>& command, const PrivateFolder& folder,
                          core::Signals& signals);
 

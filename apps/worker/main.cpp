@@ -35,7 +35,7 @@ int run(const Options& options, core::Signals& signals) {
     core::log_info("configuration: {}", options.configuration.to_string());
     if (options.udp) return static_cast<int>(run_datagrams(options, signals));
     return static_cast<int>(Program(options, signals).run());
-  } catch (const Interrupted&) {
+  } catch (const core::Interrupted&) {
     return 0;
   }
 }

@@ -13,7 +13,7 @@
 #include "cli/log_options.hpp"
 #include "comch/address.hpp"
 #include "core/clock.hpp"
-#include "telemetry/endpoint.hpp"
+#include "telemetry/options.hpp"
 
 namespace offload::worker {
 
@@ -40,9 +40,9 @@ struct Options {
   bool shutdown_together = false;
   std::optional<DatagramPlace> udp;  ///< requests come there, not from a server
   std::string udp_service;
-  std::uint32_t udp_queues = 1;                ///< of each of the interface's
-  std::optional<telemetry::Endpoint> metrics;  ///< none: it tells nothing of itself
-  std::string admin;                           ///< path of its socket; empty: it takes no commands
+  std::uint32_t udp_queues = 1;                      ///< of each of the interface's
+  std::optional<telemetry::MetricsAddress> metrics;  ///< none: it tells nothing of itself
+  std::string admin;  ///< path of its socket; empty: it takes no commands
   cli::LogOptions log{};
   cli::Configuration configuration{};
   bool list_devices = false;

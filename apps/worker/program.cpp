@@ -209,7 +209,7 @@ void Program::begin_to_leave() {
   for (Running& running : workers_) running.worker.leave();
 }
 
-telemetry::CommandResult Program::run_command(const telemetry::Command& command) {
+telemetry::CommandResult Program::run_command(const telemetry::AdminCommand& command) {
   using Status = telemetry::CommandResult::Status;
   if (command.name == "log-level") return telemetry::set_log_level(command.argument);
   if (command.name == "reload") {

@@ -49,7 +49,7 @@ class Program final : progress::EventHandler {
 
   void on_events(std::uint32_t epoll_events) override;
   [[nodiscard]] cli::Reload::Apply reread_options();
-  telemetry::CommandResult run_command(const telemetry::Command& command);
+  telemetry::CommandResult run_command(const telemetry::AdminCommand& command);
   void begin_to_leave();
   void start_workers();
   void look_after_workers();

@@ -12,8 +12,8 @@
 #include "bench/program.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/stream.hpp"
 #include "metrics/latency_histogram.hpp"
 
 namespace offload::bench {
@@ -29,7 +29,7 @@ constexpr core::Duration kLimit = std::chrono::seconds(60);
 
 metrics::LatencyHistogram measure(std::uint32_t rounds) {
   constexpr std::uint32_t kWarmUp = 10'000;
-  gpu::Stream stream;
+  gpu::CudaStream stream;
   // On different cache lines: the CPU writes one and polls the other.
   gpu::PinnedArray<std::uint32_t> words(256);
   std::uint32_t* const request = words.get();
@@ -59,7 +59,7 @@ double copy_bandwidth(bool to_device, bool to_host) {
   constexpr std::size_t kBytes = 64U << 20;
   constexpr int kCopies = 20;
   struct Way {
-    gpu::Stream stream;
+    gpu::CudaStream stream;
     gpu::PinnedArray<std::uint8_t> host{kBytes};
     gpu::DeviceArray<std::uint8_t> device{kBytes};
   } there, back;

@@ -195,7 +195,7 @@ void Hop::on_response(channel::PostRecvTask& task) {
     latency_.record(core::Clock::now() - begun_);
   }
   auto& own = *static_cast<Patterns*>(task.user_data);
-  const bool right = task.response_status() == kernels::Status::ok &&
+  const bool right = task.response_status() == kernels::ResponseStatus::ok &&
                      (task.frame().empty() ? own.answered_by(task.payload())
                                            : own.answered_by(task.frame(), task.count()));
   if (!right && fault_.empty()) {

@@ -2,8 +2,8 @@
 
 #include "bench/gpu_rdma/initiator.hpp"
 #include "bench/gpu_rdma/run_load.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::bench {
 namespace {
@@ -22,7 +22,7 @@ class GpuInitiator final : public Initiator {
   void join() override { stream_.sync(); }
 
  private:
-  gpu::Stream stream_;
+  gpu::CudaStream stream_;
   std::vector<gpu::PinnedArray<std::uint8_t>> pinned_;
   std::vector<gpu::DeviceArray<std::uint8_t>> own_;
 };

@@ -33,7 +33,7 @@ struct Part {
 };
 
 struct Outcome {
-  rdma::Result result;
+  rdma::WorkResult result;
   std::uint32_t error;  ///< of the queue, as its word
   std::uint64_t begin;  ///< ns
   std::uint64_t end;
@@ -80,7 +80,8 @@ struct Puts {
 };
 
 template <class Group>
-OFFLOAD_HOST_DEVICE rdma::Result post_only(const Group& group, const Load& load, const Part& part) {
+OFFLOAD_HOST_DEVICE rdma::WorkResult post_only(const Group& group, const Load& load,
+                                               const Part& part) {
   rdma::ExclusiveQueue queue{part.send, {}, {}};
   const Puts puts(load, part);
   const std::uint64_t end = rdma::now_ns() + load.limit_ns;
@@ -88,24 +89,25 @@ OFFLOAD_HOST_DEVICE rdma::Result post_only(const Group& group, const Load& load,
   for (std::uint64_t i = 0; i < load.operations; i += load.batch) {
     queue.state.completed = queue.state.posted;  // no card reads the ring
     const auto result = post(group, queue, load.batch, puts, {load.limit_ns}, ticket);
-    if (result != rdma::Result::done) return result;
+    if (result != rdma::WorkResult::done) return result;
     if (i % 4096 == 0 && group.from_first(rdma::now_ns() > end ? 1 : 0) != 0) {
-      return rdma::Result::timed_out;
+      return rdma::WorkResult::timed_out;
     }
   }
-  return rdma::Result::done;
+  return rdma::WorkResult::done;
 }
 
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE rdma::Result post_and_complete(const Group& group, const Load& load,
-                                                   const Part& part, Queue& queue) {
+OFFLOAD_HOST_DEVICE rdma::WorkResult post_and_complete(const Group& group, const Load& load,
+                                                       const Part& part, Queue& queue) {
   const Puts puts(load, part);
   std::uint64_t ticket = 0;
-  auto result = rdma::Result::done;
-  for (std::uint64_t i = 0; i < load.operations && result == rdma::Result::done; i += load.batch) {
+  auto result = rdma::WorkResult::done;
+  for (std::uint64_t i = 0; i < load.operations && result == rdma::WorkResult::done;
+       i += load.batch) {
     result = post(group, queue, load.batch, puts, {load.limit_ns}, ticket);
     const bool alone = load.kind == LoadKind::round_trip;
-    if (result == rdma::Result::done && (alone || i + load.batch >= load.operations)) {
+    if (result == rdma::WorkResult::done && (alone || i + load.batch >= load.operations)) {
       result = wait_for(group, queue, ticket, {load.limit_ns});
     }
   }
@@ -114,28 +116,29 @@ OFFLOAD_HOST_DEVICE rdma::Result post_and_complete(const Group& group, const Loa
 
 /// The even groups begin, the odd ones answer.
 template <class Group>
-OFFLOAD_HOST_DEVICE rdma::Result exchange_signals(const Group& group, const Load& load,
-                                                  const Part& part, bool begins,
-                                                  rdma::ExclusiveQueue& queue) {
+OFFLOAD_HOST_DEVICE rdma::WorkResult exchange_signals(const Group& group, const Load& load,
+                                                      const Part& part, bool begins,
+                                                      rdma::ExclusiveQueue& queue) {
   const rdma::LocalBuffer from{address_of(part.local), 64, 0};
   const rdma::Signal signal{{part.peer_signal, 0}, 1, {address_of(part.local + 64), 8, 0}};
   std::uint64_t ticket = 0;
-  auto result = rdma::Result::done;
-  for (std::uint64_t i = 1; i <= load.operations && result == rdma::Result::done; ++i) {
+  auto result = rdma::WorkResult::done;
+  for (std::uint64_t i = 1; i <= load.operations && result == rdma::WorkResult::done; ++i) {
     if (!begins) result = rdma::wait_signal(group, part.signal, i, {load.limit_ns});
-    if (result != rdma::Result::done) break;
+    if (result != rdma::WorkResult::done) break;
     result = put_with_signal(group, queue, {part.remote, 0}, from, signal, {load.limit_ns}, ticket);
-    if (begins && result == rdma::Result::done) {
+    if (begins && result == rdma::WorkResult::done) {
       result = rdma::wait_signal(group, part.signal, i, {load.limit_ns});
     }
   }
-  return result == rdma::Result::done ? wait_for(group, queue, ticket, {load.limit_ns}) : result;
+  return result == rdma::WorkResult::done ? wait_for(group, queue, ticket, {load.limit_ns})
+                                          : result;
 }
 
 template <class Group>
-OFFLOAD_HOST_DEVICE rdma::Result exchange_messages(const Group& group, const Load& load,
-                                                   const Part& part, bool begins,
-                                                   rdma::ExclusiveQueue& queue) {
+OFFLOAD_HOST_DEVICE rdma::WorkResult exchange_messages(const Group& group, const Load& load,
+                                                       const Part& part, bool begins,
+                                                       rdma::ExclusiveQueue& queue) {
   rdma::ExclusiveReceives receives{part.receives, {}};
   const rdma::LocalBuffer from{address_of(part.local), 64, 0};
   const auto to = [&](std::uint32_t) {
@@ -144,26 +147,27 @@ OFFLOAD_HOST_DEVICE rdma::Result exchange_messages(const Group& group, const Loa
   rdma::Completion came{};
   std::uint64_t ticket = 0;
   auto result = post_receives(group, receives, 2, to);
-  for (std::uint64_t i = 0; i < load.operations && result == rdma::Result::done; ++i) {
+  for (std::uint64_t i = 0; i < load.operations && result == rdma::WorkResult::done; ++i) {
     for (const bool sends : {begins, !begins}) {
-      if (result != rdma::Result::done) break;
+      if (result != rdma::WorkResult::done) break;
       if (sends) {
         result = send(group, queue, from, {load.limit_ns}, ticket);
       } else {
         result = receive(group, receives, {load.limit_ns}, came);
         // The peer's next message has the second receive.
-        if (result == rdma::Result::done) result = post_receives(group, receives, 1, to);
+        if (result == rdma::WorkResult::done) result = post_receives(group, receives, 1, to);
       }
     }
   }
-  return result == rdma::Result::done ? wait_for(group, queue, ticket, {load.limit_ns}) : result;
+  return result == rdma::WorkResult::done ? wait_for(group, queue, ticket, {load.limit_ns})
+                                          : result;
 }
 
 /// Runs the load of group `number`; each of its lanes must call it.
 template <class Group>
 OFFLOAD_HOST_DEVICE void run_load(const Group& group, std::uint32_t number, const Load& load) {
   const Part part = load.parts[load.shared == nullptr ? number : 0];
-  Outcome outcome{rdma::Result::done, 0, rdma::now_ns(), 0};
+  Outcome outcome{rdma::WorkResult::done, 0, rdma::now_ns(), 0};
   if (load.kind == LoadKind::post) {
     outcome.result = post_only(group, load, part);
   } else if (load.shared != nullptr) {

@@ -72,13 +72,13 @@ class Cards {
   std::vector<std::jthread> threads_;
 };
 
-const char* name_of(rdma::Result result) {
+const char* name_of(rdma::WorkResult result) {
   switch (result) {
-    case rdma::Result::done: return "done";
-    case rdma::Result::pending: return "pending";
-    case rdma::Result::invalid: return "invalid";
-    case rdma::Result::failed: return "failed";
-    case rdma::Result::timed_out: return "timed out";
+    case rdma::WorkResult::done: return "done";
+    case rdma::WorkResult::pending: return "pending";
+    case rdma::WorkResult::invalid: return "invalid";
+    case rdma::WorkResult::failed: return "failed";
+    case rdma::WorkResult::timed_out: return "timed out";
   }
   return "unknown";
 }
@@ -133,7 +133,7 @@ Measured measure(Initiator& initiator, const Row& row, const LoadOptions& option
   std::uint64_t end = 0;
   for (std::uint32_t i = 0; i < row.groups; ++i) {
     const Outcome& outcome = load.outcomes[i];
-    if (outcome.result != rdma::Result::done || cards.faults() != 0) {
+    if (outcome.result != rdma::WorkResult::done || cards.faults() != 0) {
       throw core::Error(core::ErrorCode::unexpected,
                         fmt::format("{}: group {} {}; faults of entries: {}", row.name, i,
                                     name_of(outcome.result), cards.faults()));

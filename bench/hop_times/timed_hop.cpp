@@ -13,8 +13,8 @@
 #include "channel/stream_copy.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/stream.hpp"
 #include "kernels/channel_layout.hpp"
 
 namespace offload::bench {
@@ -146,7 +146,7 @@ HopTimes measure_hop(std::uint32_t size, std::uint32_t messages) {
   Client client(channel, size);
   std::vector<HostTimes> host(messages);
   {
-    const gpu::Stream stream;
+    const gpu::CudaStream stream;
     gpu::check_cuda(
         launch_timed_worker(channel, messages, stamps.get(),
                             static_cast<std::uint64_t>(std::chrono::nanoseconds(kLimit).count()),

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "bench/rdma_proxy/nothing_device.hpp"
+#include "bench/rdma_emulator/nothing_device.hpp"
 #include "cli/options.hpp"
 #include "core/exit_status.hpp"
 #include "memory/inventory.hpp"
@@ -25,7 +25,7 @@ int run(const Options& options) {
   progress::Engine engine;
   const rdma::DeviceContext device(kNothingDevice);
   const rdma::ProtectionDomain domain(device);
-  rdma::Registrar registrar(domain);
+  rdma::RdmaRegistrar registrar(domain);
   rdma::CompletionLoop completions(device, engine, 4096);
   memory::MemoryRegion region({"messages", memory::kLocalAccess | memory::kRemoteAccess});
   region.add_range(memory::allocate_range(4096));

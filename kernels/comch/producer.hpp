@@ -49,7 +49,7 @@ class Producer {
     const Response response =
         respond(group, channel_, message.sequence, service, *message.memory, received);
     if (writer_ != nullptr && rdma::write_response(group, *writer_, channel_, message.sequence,
-                                                   response.header) != rdma::Result::done) {
+                                                   response.header) != rdma::WorkResult::done) {
       return SendResult::failed;
     }
     return response.outcome == Outcome::refused ? SendResult::refused : SendResult::sent;

@@ -34,7 +34,7 @@ struct alignas(16) RequestBatch {
 struct alignas(16) ResponseBatch {
   struct Entry {
     std::uint32_t length;  ///< bytes
-    Status status;
+    ResponseStatus status;
   } entries[kMostInBatch];
 
   OFFLOAD_HOST_DEVICE std::uint8_t* payloads() { return reinterpret_cast<std::uint8_t*>(this + 1); }
@@ -65,7 +65,7 @@ constexpr std::uint32_t room_of_slot(std::uint32_t max_length) {
 static_assert(kMaxBatchCount <= kMostInBatch);
 
 /// A batch, by the addresses at which its worker sees it.
-struct Batch {
+struct LaunchBatch {
   const RequestBatch* requests;
   ResponseBatch* responses;
   std::uint32_t capacity;    ///< of the payloads, bytes each way; kSlack more can be read
@@ -75,15 +75,15 @@ struct Batch {
 /// Answers message `index` of a batch, if there is one. Called by every lane of the group, with the
 /// same arguments. Trusts no entry: one that is not within the batch is answered bad_length.
 template <class Group, class Service>
-OFFLOAD_HOST_DEVICE void serve_in_batch(const Group& group, const Batch& batch, std::uint32_t index,
-                                        const Service& service) {
+OFFLOAD_HOST_DEVICE void serve_in_batch(const Group& group, const LaunchBatch& batch,
+                                        std::uint32_t index, const Service& service) {
   if (index >= batch.requests->count || index >= kMostInBatch) return;
   const RequestBatch::Entry request = batch.requests->entries[index];
-  ResponseBatch::Entry response{0, Status::bad_length};
+  ResponseBatch::Entry response{0, ResponseStatus::bad_length};
   if (request.length <= batch.max_length && request.place % sizeof(Block) == 0 &&
       request.place <= batch.capacity &&
       room_in_batch(request.length) <= batch.capacity - request.place) {
-    response = {service.response_length(request.length), Status::ok};
+    response = {service.response_length(request.length), ResponseStatus::ok};
     service(group, Request(batch.requests->payloads() + request.place, request.length),
             FlatResponse(batch.responses->payloads() + request.place, response.length));
   }

@@ -15,14 +15,14 @@ inline constexpr unsigned kThreadsForShort = 32;
 
 template <class Service>
 __global__ void __launch_bounds__(kThreadsForLong)
-    serve_launch(Batch batch, const __grid_constant__ Service service) {
+    serve_launch(LaunchBatch batch, const __grid_constant__ Service service) {
   serve_in_batch(ThreadBlock{}, batch, blockIdx.x, service);
 }
 
 /// Adds a node to `graph` that lets `service` answer `batch`, in the GPU's memory, after the node
 /// `after`.
 template <class Service>
-cudaError_t add_batch_kernel(const Service& service, const Batch& batch, cudaGraph_t graph,
+cudaError_t add_batch_kernel(const Service& service, const LaunchBatch& batch, cudaGraph_t graph,
                              cudaGraphNode_t after, cudaGraphNode_t* node) {
   // A block for each message that fits.
   const std::uint32_t blocks = batch.capacity / kLeastRoom;
@@ -30,7 +30,7 @@ cudaError_t add_batch_kernel(const Service& service, const Batch& batch, cudaGra
   kernel.func = reinterpret_cast<void*>(serve_launch<Service>);
   kernel.gridDim = dim3(blocks == 0 ? 1 : blocks < kMostInBatch ? blocks : kMostInBatch);
   kernel.blockDim = dim3(batch.max_length > kMaxPacketPayload ? kThreadsForLong : kThreadsForShort);
-  void* arguments[] = {const_cast<Batch*>(&batch), const_cast<Service*>(&service)};
+  void* arguments[] = {const_cast<LaunchBatch*>(&batch), const_cast<Service*>(&service)};
   kernel.kernelParams = arguments;
   return cudaGraphAddKernelNode(node, graph, &after, 1, &kernel);
 }

@@ -20,8 +20,8 @@ namespace offload::kernels {
 
 /// A service's object as make() returns it.
 template <class Service>
-struct ServiceObject {
-  explicit ServiceObject(std::int32_t device) : memory(device) {}
+struct ModuleObject {
+  explicit ModuleObject(std::int32_t device) : memory(device) {}
 
   ServiceMemory memory;
   Service service{};
@@ -35,7 +35,7 @@ struct HasMake<Service, std::void_t<decltype(Service::make(std::declval<ServiceS
 
 template <class Service>
 const Service& service_of(const void* object) {
-  return static_cast<const ServiceObject<Service>*>(object)->service;
+  return static_cast<const ModuleObject<Service>*>(object)->service;
 }
 
 /// Makes the GPU current on this thread, and loads the kernels there. A module has a separate CUDA
@@ -66,7 +66,7 @@ void* make_service(ServiceMaking* making) {
   making->error[0] = '\0';
   try {
     if (making->device != kOnCpu) prepare_gpu<Service>(making->device);
-    auto object = std::make_unique<ServiceObject<Service>>(making->device);
+    auto object = std::make_unique<ModuleObject<Service>>(making->device);
     if constexpr (HasMake<Service>::value) {
       ServiceSetup setup(*making, object->memory);
       object->service = Service::make(setup);
@@ -85,7 +85,7 @@ void* make_service(ServiceMaking* making) {
 
 template <class Service>
 void destroy_service(void* object) {
-  delete static_cast<ServiceObject<Service>*>(object);
+  delete static_cast<ModuleObject<Service>*>(object);
 }
 
 template <class Service>
@@ -114,16 +114,16 @@ bool serve_datagrams_on_cpu(const void* object, const packet::DatagramWork* work
 template <class Service>
 int launch_on_gpu(const void* object, const PersistentWorker* worker, double* taken,
                   CUstream_st* stream) {
-  const auto* const made = static_cast<const ServiceObject<Service>*>(object);
+  const auto* const made = static_cast<const ModuleObject<Service>*>(object);
   const cudaError_t status = cudaSetDevice(made->memory.device());
   if (status != cudaSuccess) return status;
   return launch_persistent_worker(made->service, *worker, *taken, stream);
 }
 
 template <class Service>
-int add_batch_kernel_on_gpu(const void* object, const Batch* batch, CUgraph_st* graph,
+int add_batch_kernel_on_gpu(const void* object, const LaunchBatch* batch, CUgraph_st* graph,
                             CUgraphNode_st* after, CUgraphNode_st** node) {
-  const auto* const made = static_cast<const ServiceObject<Service>*>(object);
+  const auto* const made = static_cast<const ModuleObject<Service>*>(object);
   const cudaError_t status = cudaSetDevice(made->memory.device());
   if (status != cudaSuccess) return status;
   return add_batch_kernel(made->service, *batch, graph, after, node);
@@ -132,7 +132,7 @@ int add_batch_kernel_on_gpu(const void* object, const Batch* batch, CUgraph_st* 
 template <class Service>
 int launch_datagrams_on_gpu(const void* object, const packet::DatagramWork* works,
                             std::uint32_t count, CUstream_st* stream) {
-  const auto* const made = static_cast<const ServiceObject<Service>*>(object);
+  const auto* const made = static_cast<const ModuleObject<Service>*>(object);
   const cudaError_t status = cudaSetDevice(made->memory.device());
   if (status != cudaSuccess) return status;
   return packet::launch_datagram_worker(made->service, works, count, stream);

@@ -22,7 +22,7 @@ namespace offload::kernels {
 inline constexpr std::uint32_t kServiceInterface = 4;
 static_assert(sizeof(ChannelView) == 64 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
                   sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 120 &&
-                  sizeof(Batch) == 24 && sizeof(packet::DatagramWork) == 48 &&
+                  sizeof(LaunchBatch) == 24 && sizeof(packet::DatagramWork) == 48 &&
                   sizeof(packet::DatagramState) == 192,
               "modules have these too: a new size is a new kServiceInterface");
 
@@ -77,7 +77,7 @@ struct ServiceInterface {
   int (*launch)(const void* object, const PersistentWorker* worker, double* taken,
                 CUstream_st* stream);
   /// add_batch_kernel() of graph/batch_kernel.cuh.
-  int (*add_batch_kernel)(const void* object, const Batch* batch, CUgraph_st* graph,
+  int (*add_batch_kernel)(const void* object, const LaunchBatch* batch, CUgraph_st* graph,
                           CUgraphNode_st* after, CUgraphNode_st** node);
   /// launch_datagram_worker() of packet/datagram_kernel.cuh.
   int (*launch_datagrams)(const void* object, const packet::DatagramWork* works,

@@ -93,9 +93,9 @@ OFFLOAD_HOST_DEVICE std::uint32_t count_received(const Group& group, const CardQ
 
 /// The same as for Queue. Posts free frames to the card before each poll.
 template <class Group>
-OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const CardQueue& queue,
-                                  std::uint32_t received, std::uint32_t most,
-                                  const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE FrameBatch receive(const Group& group, const CardQueue& queue,
+                                       std::uint32_t received, std::uint32_t most,
+                                       const WaitLimit& limit) {
   Wait wait(limit);
   for (;;) {
     detail::post_frames(group, queue, received);
@@ -111,8 +111,8 @@ OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const CardQueue& queue,
 /// The same as for Queue. `data` is null also for a receive that failed, for a completion longer
 /// than a frame, and for one that is not the oldest receive's: the card then keeps that frame for
 /// ever.
-OFFLOAD_HOST_DEVICE inline Packet packet_at(const CardQueue& queue, const Batch& batch,
-                                            std::uint32_t i) {
+OFFLOAD_HOST_DEVICE inline EthernetFrame frame_at(const CardQueue& queue, const FrameBatch& batch,
+                                                  std::uint32_t i) {
   const std::uint32_t position = batch.begin + i;
   const rdma::Completion completion = rdma::read_cqe(detail::received_cqe(queue, position));
   if (completion.counter != (position & 0xffffU)) return {nullptr, 0, ~std::uint64_t{0}};
@@ -129,7 +129,7 @@ OFFLOAD_HOST_DEVICE inline Packet packet_at(const CardQueue& queue, const Batch&
           rdma::transport_is_right(completion)};
 }
 
-OFFLOAD_HOST_DEVICE inline void note_bad_entry(const CardQueue& queue, const Batch& batch,
+OFFLOAD_HOST_DEVICE inline void note_bad_entry(const CardQueue& queue, const FrameBatch& batch,
                                                std::uint32_t i) {
   rdma::Completion completion = rdma::read_cqe(detail::received_cqe(queue, batch.begin + i));
   if (!completion.is_error()) completion.syndrome = rdma::Syndrome::bad_response;
@@ -143,8 +143,8 @@ OFFLOAD_HOST_DEVICE inline void free_entries(const CardQueue& queue, std::uint32
   rdma::free_completions(queue.receive.completions, received);
 }
 
-OFFLOAD_HOST_DEVICE inline Result after_bad_entry(const CardQueue&) {
-  return Result::failed;
+OFFLOAD_HOST_DEVICE inline WorkResult after_bad_entry(const CardQueue&) {
+  return WorkResult::failed;
 }
 
 /// Returns frames whose sending is completed to their homes; does nothing while another group does
@@ -168,7 +168,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const CardQueue& q
     if (has_one) {
       frame = queue.sent[(begin + base + group.lane()) & (queue.send.queue.ring.blocks - 1)];
     }
-    if (give_back(group, queue.frames, has_one, frame, limit) != Result::done) break;
+    if (give_back(group, queue.frames, has_one, frame, limit) != WorkResult::done) break;
   }
   group.sync();  // all have read theirs, which the next owner of the blocks writes
   if (group.lane() == 0) {
@@ -179,16 +179,17 @@ OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const CardQueue& q
 }
 
 /// The same as for Queue. Waits for room within the limit, because abandoned entries use some, too.
-/// Result::failed: the queue is in error.
+/// WorkResult::failed: the queue is in error.
 template <class Group>
-OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const CardQueue& queue, std::uint32_t count,
-                                   const WaitLimit& limit, std::uint64_t& position) {
+OFFLOAD_HOST_DEVICE WorkResult reserve(const Group& group, const CardQueue& queue,
+                                       std::uint32_t count, const WaitLimit& limit,
+                                       std::uint64_t& position) {
   Wait wait(limit);
   for (;;) {
-    const Result result = rdma::reserve(group, queue.send, count, position);
-    if (result != Result::pending) return result;
+    const WorkResult result = rdma::reserve(group, queue.send, count, position);
+    if (result != WorkResult::pending) return result;
     if (recycle(group, queue, limit) == 0 && group.from_first(wait.is_over() ? 1 : 0) != 0) {
-      return Result::timed_out;
+      return WorkResult::timed_out;
     }
   }
 }
@@ -197,12 +198,12 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const CardQueue& queue, s
 /// entries behind it to the card. `options` of the descriptor: checksums for the card to write, of
 /// rdma::ChecksumFlag. Skips a packet that is in no frame, or is not a frame.
 template <class Group>
-OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const CardQueue& queue,
-                                   std::uint64_t position, bool has_one, const Descriptor& packet,
-                                   const WaitLimit&) {
+OFFLOAD_HOST_DEVICE WorkResult send_at(const Group& group, const CardQueue& queue,
+                                       std::uint64_t position, bool has_one,
+                                       const FrameDescriptor& packet, const WaitLimit&) {
   std::uint32_t before = 0;
   const std::uint32_t count = sum_of(group, has_one ? 1U : 0U, before);
-  if (count == 0) return Result::done;
+  if (count == 0) return WorkResult::done;
   if (has_one) {
     const rdma::SendQueue& send = queue.send.queue;
     const std::uint64_t at = position + before;
@@ -223,7 +224,7 @@ OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const CardQueue& queue,
     }
   }
   rdma::publish(group, queue.send, position, position + count, 1);
-  return Result::done;
+  return WorkResult::done;
 }
 
 }  // namespace offload::kernels::packet

@@ -76,23 +76,24 @@ class DatagramWorker {
     const AnyQueue& queue = *work_.queue;
     const bool alone = group_.size() == 1;
     if (state_.turned == 0) state_.turned = rdma::now_ns();
-    const Batch batch = receive(group_, queue, state_.received, alone ? work_.batch : group_.size(),
-                                {work_.wait_ns, work_.stop});
+    const FrameBatch batch =
+        receive(group_, queue, state_.received, alone ? work_.batch : group_.size(),
+                {work_.wait_ns, work_.stop});
     const std::uint64_t found = rdma::now_ns();
     state_.counted.poll_ns += found - state_.turned;
     // Several lanes work on each datagram together; then each says what becomes of one.
     Verdict verdict = Verdict::drop;
     std::uint32_t length = 0;
     for (std::uint32_t i = 0; !alone && i < batch.count; ++i) {
-      Packet packet = packet_at(queue, batch, i);
+      EthernetFrame packet = frame_at(queue, batch, i);
       const Verdict of_this = packet.data == nullptr ? Verdict::drop : answer(packet);
       if (group_.lane() != i) continue;
       verdict = of_this;
       length = packet.length;
     }
     const WaitLimit limit{kPatience, work_.stop};
-    const Result result =
-        finish(group_, queue, queue, state_.received, batch, limit, [&](Packet& packet) {
+    const WorkResult result =
+        finish(group_, queue, queue, state_.received, batch, limit, [&](EthernetFrame& packet) {
           if (alone) return answer(packet);
           packet.length = length;
           return verdict;
@@ -102,7 +103,7 @@ class DatagramWorker {
     state_.turned = rdma::now_ns();
     state_.counted.busy_ns += state_.turned - found;
     show_counts(batch.count != 0);
-    return result == Result::done;
+    return result == WorkResult::done;
   }
 
  private:
@@ -111,7 +112,7 @@ class DatagramWorker {
   static constexpr std::uint64_t kPatience = 30'000'000'000;
 
   /// Replaces the request by the answer. Every lane must call it, with the same packet.
-  OFFLOAD_HOST_DEVICE Verdict answer(Packet& packet) {
+  OFFLOAD_HOST_DEVICE Verdict answer(EthernetFrame& packet) {
     const Frames& frames = work_.queue->frames;
     const auto in_frame = static_cast<std::uint32_t>(packet.address & (frames.frame_bytes - 1));
     DatagramAnswer made;
@@ -137,7 +138,7 @@ class DatagramWorker {
     return Verdict::send;
   }
 
-  OFFLOAD_HOST_DEVICE DatagramAnswer answer_at(const Packet& packet, std::uint32_t room) {
+  OFFLOAD_HOST_DEVICE DatagramAnswer answer_at(const EthernetFrame& packet, std::uint32_t room) {
     group_.sync();  // the staging is free: the datagram before is written
 #if defined(__CUDA_ARCH__)
     // By 16 bytes there and back, a lane each: the frame is memory of the host.

@@ -50,7 +50,7 @@ struct Frames {
     return std::uint64_t{frame_bytes} * frames_per_home * home_count;
   }
   /// Returns whether a packet is within one frame.
-  [[nodiscard]] OFFLOAD_HOST_DEVICE bool holds(const Descriptor& packet) const {
+  [[nodiscard]] OFFLOAD_HOST_DEVICE bool holds(const FrameDescriptor& packet) const {
     return packet.address < total_bytes() &&
            packet.length <= frame_bytes - (packet.address & (frame_bytes - 1));
   }
@@ -65,11 +65,11 @@ struct Frames {
 };
 
 /// Gives frames back to their homes: for each lane that has one, the frame that contains `address`.
-/// Every lane must call it. Result::timed_out: another group has begun to give frames back and does
-/// not finish.
+/// Every lane must call it. WorkResult::timed_out: another group has begun to give frames back and
+/// does not finish.
 template <class Group>
-OFFLOAD_HOST_DEVICE Result give_back(const Group& group, const Frames& frames, bool has_one,
-                                     std::uint64_t address, const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE WorkResult give_back(const Group& group, const Frames& frames, bool has_one,
+                                         std::uint64_t address, const WaitLimit& limit) {
   const std::uint32_t home = has_one ? frames.home_of(address) : frames.home_count;
   for (std::uint32_t i = 0; i < frames.home_count; ++i) {
     std::uint32_t before = 0;
@@ -80,11 +80,11 @@ OFFLOAD_HOST_DEVICE Result give_back(const Group& group, const Frames& frames, b
     if (home == i) {
       to.ring.at(static_cast<std::uint32_t>(position) + before) = frames.frame_of(address);
     }
-    const Result result =
+    const WorkResult result =
         publish_in_order(group, to.ring.producer, *to.order, position, count, limit);
-    if (result != Result::done) return result;
+    if (result != WorkResult::done) return result;
   }
-  return Result::done;
+  return WorkResult::done;
 }
 
 /// Takes up to `most` frames, one for each lane, out of a ring from which only this group takes.
@@ -135,7 +135,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const Frames& fram
     count = take_frames(group, completions, group.size(), address);
     recycled += count;
     if (count == 0) break;
-    if (give_back(group, frames, group.lane() < count, address, limit) != Result::done) break;
+    if (give_back(group, frames, group.lane() < count, address, limit) != WorkResult::done) break;
   }
   group.sync();
   if (group.lane() == 0) rdma::store_release(&completions.order->taking, 0);

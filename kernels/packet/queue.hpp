@@ -13,16 +13,16 @@
 namespace offload::kernels::packet {
 
 struct Queue {
-  Ring<Descriptor> receive;
-  Ring<Descriptor> send;
+  Ring<FrameDescriptor> receive;
+  Ring<FrameDescriptor> send;
   RingOrder* send_order;
   FrameRing free_frames;  ///< to be sent; this queue's owner takes them
   FrameRing completions;  ///< of the hardware queue, which several of these may share
   Frames frames;
 };
 
-/// A packet that was received.
-struct Packet {
+/// A received Ethernet frame.
+struct EthernetFrame {
   std::uint8_t* data = nullptr;  ///< null for none
   std::uint32_t length = 0;
   std::uint64_t address = 0;
@@ -32,8 +32,8 @@ struct Packet {
   bool transport_is_right = false;  ///< and at that of UDP or TCP
 };
 
-/// Packets that were received and wait to be finished.
-struct Batch {
+/// Received frames that finish() has not processed yet.
+struct FrameBatch {
   std::uint32_t begin = 0;
   std::uint32_t count = 0;
 };
@@ -48,8 +48,9 @@ enum class Verdict : std::uint32_t {
 /// Looks for up to `most` packets, until there is one or the limit is reached. `received`: entries
 /// of this queue that were finished, which finish() counts.
 template <class Group>
-OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const Queue& queue, std::uint32_t received,
-                                  std::uint32_t most, const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE FrameBatch receive(const Group& group, const Queue& queue,
+                                       std::uint32_t received, std::uint32_t most,
+                                       const WaitLimit& limit) {
   Wait wait(limit);
   for (;;) {
     std::uint32_t count = 0;
@@ -64,10 +65,10 @@ OFFLOAD_HOST_DEVICE Batch receive(const Group& group, const Queue& queue, std::u
   }
 }
 
-/// Returns packet `i` of a batch; its `data` is null if its descriptor points outside the frames.
-OFFLOAD_HOST_DEVICE inline Packet packet_at(const Queue& queue, const Batch& batch,
-                                            std::uint32_t i) {
-  const Descriptor found = queue.receive.at(batch.begin + i);
+/// Returns frame `i` of a batch; its `data` is null if its descriptor points outside the frames.
+OFFLOAD_HOST_DEVICE inline EthernetFrame frame_at(const Queue& queue, const FrameBatch& batch,
+                                                  std::uint32_t i) {
+  const FrameDescriptor found = queue.receive.at(batch.begin + i);
   if (!queue.frames.holds(found)) return {nullptr, 0, found.address};
   return {queue.frames.bytes + found.address, found.length, found.address};
 }
@@ -76,10 +77,10 @@ OFFLOAD_HOST_DEVICE inline Packet packet_at(const Queue& queue, const Batch& bat
 /// the order of these calls, no matter which group is ready first; a position that is not used
 /// blocks all later ones. There is always room (see Frames).
 template <class Group>
-OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const Queue& queue, std::uint32_t count,
-                                   const WaitLimit&, std::uint64_t& position) {
+OFFLOAD_HOST_DEVICE WorkResult reserve(const Group& group, const Queue& queue, std::uint32_t count,
+                                       const WaitLimit&, std::uint64_t& position) {
   position = reserve(group, *queue.send_order, count);
-  return Result::done;
+  return WorkResult::done;
 }
 
 /// Sends the packets of the lanes that have one, in the order of lanes, from `position` on, which
@@ -87,29 +88,31 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const Queue& queue, std::
 /// writes to the frames come first. Sent means given to the driver, which may need to be woken
 /// (kNeedWakeup).
 template <class Group>
-OFFLOAD_HOST_DEVICE Result send_at(const Group& group, const Queue& queue, std::uint64_t position,
-                                   bool has_one, const Descriptor& packet, const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE WorkResult send_at(const Group& group, const Queue& queue,
+                                       std::uint64_t position, bool has_one,
+                                       const FrameDescriptor& packet, const WaitLimit& limit) {
   std::uint32_t before = 0;
   const std::uint32_t count = sum_of(group, has_one ? 1U : 0U, before);
-  if (count == 0) return Result::done;
+  if (count == 0) return WorkResult::done;
   if (has_one) queue.send.at(static_cast<std::uint32_t>(position) + before) = packet;
   return publish_in_order(group, queue.send.producer, *queue.send_order, position, count, limit);
 }
 
 /// Reserves the next positions, and calls send_at().
 template <class Group, class AnyQueue>
-OFFLOAD_HOST_DEVICE Result send(const Group& group, const AnyQueue& queue, bool has_one,
-                                const Descriptor& packet, const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE WorkResult send(const Group& group, const AnyQueue& queue, bool has_one,
+                                    const FrameDescriptor& packet, const WaitLimit& limit) {
   std::uint32_t before = 0;
   const std::uint32_t count = sum_of(group, has_one ? 1U : 0U, before);
-  if (count == 0) return Result::done;
+  if (count == 0) return WorkResult::done;
   std::uint64_t position = 0;
-  const Result result = reserve(group, queue, count, limit, position);
-  return result == Result::done ? send_at(group, queue, position, has_one, packet, limit) : result;
+  const WorkResult result = reserve(group, queue, count, limit, position);
+  return result == WorkResult::done ? send_at(group, queue, position, has_one, packet, limit)
+                                    : result;
 }
 
 /// Returns a descriptor that the driver skips, for positions that were reserved without a packet.
-OFFLOAD_HOST_DEVICE inline Descriptor nothing_to_send() {
+OFFLOAD_HOST_DEVICE inline FrameDescriptor nothing_to_send() {
   return {~std::uint64_t{0}, 1, 0};
 }
 
@@ -121,7 +124,7 @@ OFFLOAD_HOST_DEVICE std::uint32_t recycle(const Group& group, const Queue& queue
 }
 
 /// Records that entry `i` of a batch is invalid. Linux writes no such entry.
-OFFLOAD_HOST_DEVICE inline void note_bad_entry(const Queue&, const Batch&, std::uint32_t) {}
+OFFLOAD_HOST_DEVICE inline void note_bad_entry(const Queue&, const FrameBatch&, std::uint32_t) {}
 
 /// Gives the entries before `received` back, by one lane.
 OFFLOAD_HOST_DEVICE inline void free_entries(const Queue& queue, std::uint32_t received) {
@@ -129,44 +132,44 @@ OFFLOAD_HOST_DEVICE inline void free_entries(const Queue& queue, std::uint32_t r
 }
 
 /// Returns the result of finish() after an invalid entry: the queue continues.
-OFFLOAD_HOST_DEVICE inline Result after_bad_entry(const Queue&) {
-  return Result::done;
+OFFLOAD_HOST_DEVICE inline WorkResult after_bad_entry(const Queue&) {
+  return WorkResult::done;
 }
 
 /// Calls `decide`(packet) for each packet of the batch, one in each lane; it returns a Verdict, and
 /// may change the packet and its `length`. Then frees each frame, sends it from `to` or keeps it,
 /// as the verdict says, and gives the batch's entries back. `to`: the queue itself, or another one
-/// of the same Frames, of any kind. Adds the batch to `received`. Result::failed: only for a card's
-/// queue, which is in error.
+/// of the same Frames, of any kind. Adds the batch to `received`. WorkResult::failed: only for a
+/// card's queue, which is in error.
 template <class Group, class From, class To, class Decide>
-OFFLOAD_HOST_DEVICE Result finish(const Group& group, const From& queue, const To& to,
-                                  std::uint32_t& received, const Batch& batch,
-                                  const WaitLimit& limit, const Decide& decide) {
+OFFLOAD_HOST_DEVICE WorkResult finish(const Group& group, const From& queue, const To& to,
+                                      std::uint32_t& received, const FrameBatch& batch,
+                                      const WaitLimit& limit, const Decide& decide) {
   bool whole = true;
   for (std::uint32_t base = 0; base < batch.count; base += group.size()) {
     const std::uint32_t i = base + group.lane();
-    Packet packet;
+    EthernetFrame packet;
     Verdict verdict = Verdict::keep;
     if (i < batch.count) {
-      packet = packet_at(queue, batch, i);
+      packet = frame_at(queue, batch, i);
       if (packet.data == nullptr) {
         whole = false;
         note_bad_entry(queue, batch, i);
       }
       verdict = packet.data == nullptr ? Verdict::drop : decide(packet);
     }
-    Result result =
+    WorkResult result =
         send(group, to, verdict == Verdict::send, {packet.address, packet.length, 0}, limit);
-    if (result == Result::done) {
+    if (result == WorkResult::done) {
       result = give_back(group, queue.frames, verdict == Verdict::drop, packet.address, limit);
     }
-    if (result != Result::done) return result;
+    if (result != WorkResult::done) return result;
   }
   received += batch.count;
   whole = group.all(whole);
   group.sync();  // all have read the entries
   if (group.lane() == 0 && batch.count != 0) free_entries(queue, received);
-  return whole ? Result::done : after_bad_entry(queue);
+  return whole ? WorkResult::done : after_bad_entry(queue);
 }
 
 /// Sends up to `most` packets, each in a free frame of the queue; `write`(bytes, i) makes packet i
@@ -184,14 +187,14 @@ OFFLOAD_HOST_DEVICE std::uint32_t send_new(const Group& group, const AnyQueue& q
     if (count != 0) {
       const bool has_one = group.lane() < count;
       std::uint64_t position = 0;
-      if (reserve(group, queue, count, limit, position) != Result::done) {
+      if (reserve(group, queue, count, limit, position) != WorkResult::done) {
         give_back(group, queue.frames, has_one, frame, limit);
         return 0;
       }
-      Descriptor packet{frame, 0, 0};
+      FrameDescriptor packet{frame, 0, 0};
       if (has_one) packet.length = write(queue.frames.bytes + frame, group.lane());
-      const Result sent = send_at(group, queue, position, has_one, packet, limit);
-      return sent == Result::done ? count : 0;
+      const WorkResult sent = send_at(group, queue, position, has_one, packet, limit);
+      return sent == WorkResult::done ? count : 0;
     }
     if (recycle(group, queue, limit) == 0 && group.from_first(wait.is_over() ? 1 : 0) != 0) {
       return 0;

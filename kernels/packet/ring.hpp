@@ -14,17 +14,17 @@
 /// entries and wrap at 32 bits.
 namespace offload::kernels::packet {
 
-using rdma::Result;
 using rdma::Wait;
 using rdma::WaitLimit;
+using rdma::WorkResult;
 
 /// struct xdp_desc: a frame with a packet.
-struct Descriptor {
+struct FrameDescriptor {
   std::uint64_t address;  ///< of the packet's first byte, from the begin of the frames' memory
   std::uint32_t length;
   std::uint32_t options;
 };
-static_assert(sizeof(Descriptor) == 16, "as the kernel has it");
+static_assert(sizeof(FrameDescriptor) == 16, "as the kernel has it");
 
 /// XDP_RING_NEED_WAKEUP: the side that fills the ring must wake the driver by a system call.
 inline constexpr std::uint32_t kNeedWakeup = 1;
@@ -87,12 +87,12 @@ OFFLOAD_HOST_DEVICE std::uint64_t reserve(const Group& group, RingOrder& order,
 }
 
 /// Publishes the `count` entries from `position` on to the other side, after all earlier ones.
-/// Waits, within the limit, for the groups that reserved those. Result::timed_out: the ring is
+/// Waits, within the limit, for the groups that reserved those. WorkResult::timed_out: the ring is
 /// stuck, because one of them does not publish.
 template <class Group>
-OFFLOAD_HOST_DEVICE Result publish_in_order(const Group& group, std::uint32_t* producer,
-                                            RingOrder& order, std::uint64_t position,
-                                            std::uint32_t count, const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE WorkResult publish_in_order(const Group& group, std::uint32_t* producer,
+                                                RingOrder& order, std::uint64_t position,
+                                                std::uint32_t count, const WaitLimit& limit) {
   group.sync();  // the release below is of all lanes' entries
   bool published = true;
   if (group.lane() == 0) {
@@ -108,7 +108,7 @@ OFFLOAD_HOST_DEVICE Result publish_in_order(const Group& group, std::uint32_t* p
       rdma::store_release(&order.published, position + count);
     }
   }
-  return group.from_first(published ? 1 : 0) != 0 ? Result::done : Result::timed_out;
+  return group.from_first(published ? 1 : 0) != 0 ? WorkResult::done : WorkResult::timed_out;
 }
 
 }  // namespace offload::kernels::packet

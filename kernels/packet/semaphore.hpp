@@ -72,11 +72,11 @@ OFFLOAD_HOST_DEVICE void set_status(const Group& group, const Semaphore& semapho
 }
 
 /// Waits until item `index` is the taker's (`to_take`) or the giver's, within the limit. `status`:
-/// its status then. Result::timed_out if the limit is reached.
+/// its status then. WorkResult::timed_out if the limit is reached.
 template <class Group>
-OFFLOAD_HOST_DEVICE Result wait_for_item(const Group& group, const Semaphore& semaphore,
-                                         std::uint64_t index, bool to_take, const WaitLimit& limit,
-                                         ItemStatus& status) {
+OFFLOAD_HOST_DEVICE WorkResult wait_for_item(const Group& group, const Semaphore& semaphore,
+                                             std::uint64_t index, bool to_take,
+                                             const WaitLimit& limit, ItemStatus& status) {
   Wait wait(limit);
   for (;;) {
     std::uint32_t seen = 0;
@@ -85,9 +85,9 @@ OFFLOAD_HOST_DEVICE Result wait_for_item(const Group& group, const Semaphore& se
     const bool is_filled = status == ItemStatus::ready || status == ItemStatus::error;
     if (to_take ? is_filled : status == ItemStatus::free) {
       group.sync();  // lane 0 acquired for all
-      return Result::done;
+      return WorkResult::done;
     }
-    if (group.from_first(wait.is_over() ? 1 : 0) != 0) return Result::timed_out;
+    if (group.from_first(wait.is_over() ? 1 : 0) != 0) return WorkResult::timed_out;
   }
 }
 

@@ -17,7 +17,7 @@ OFFLOAD_HOST_DEVICE inline LocalBuffer local_buffer(const BufferElement& element
           element.lkey};
 }
 
-OFFLOAD_HOST_DEVICE inline RemoteBuffer remote_buffer(const BufferElement& element) {
+OFFLOAD_HOST_DEVICE inline RemotePointer remote_pointer(const BufferElement& element) {
   return {reinterpret_cast<std::uint64_t>(element.address), element.rkey};
 }
 

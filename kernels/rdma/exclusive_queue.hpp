@@ -24,18 +24,18 @@ OFFLOAD_HOST_DEVICE std::uint64_t next_position(const Group&, const ExclusiveQue
   return queue.state.posted;
 }
 
-/// Takes `blocks` blocks for entries that the caller then writes and publishes. Result::pending:
-/// there is no room until completions come.
+/// Takes `blocks` blocks for entries that the caller then writes and publishes.
+/// WorkResult::pending: there is no room until completions come.
 template <class Group>
-OFFLOAD_HOST_DEVICE Result reserve(const Group&, ExclusiveQueue& queue, std::uint32_t blocks,
-                                   std::uint64_t& position) {
+OFFLOAD_HOST_DEVICE WorkResult reserve(const Group&, ExclusiveQueue& queue, std::uint32_t blocks,
+                                       std::uint64_t& position) {
   SendState& state = queue.state;
-  if (blocks > queue.queue.ring.blocks) return Result::invalid;
-  if (queue.error) return Result::failed;
-  if (state.posted + blocks - state.completed > queue.queue.ring.blocks) return Result::pending;
+  if (blocks > queue.queue.ring.blocks) return WorkResult::invalid;
+  if (queue.error) return WorkResult::failed;
+  if (state.posted + blocks - state.completed > queue.queue.ring.blocks) return WorkResult::pending;
   position = state.posted;
   state.posted += blocks;
-  return Result::done;
+  return WorkResult::done;
 }
 
 /// Hands the entries from `begin` to `end` to the card; the last of them has `last_blocks` blocks.

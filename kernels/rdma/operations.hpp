@@ -22,14 +22,15 @@ OFFLOAD_HOST_DEVICE inline void store_segment(Segment& to, const Segment& segmen
 
 /// Calls reserve(), and takes completions while there is no room, until the limit.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result reserve_within(const Group& group, Queue& queue, std::uint32_t blocks,
-                                          const WaitLimit& limit, std::uint64_t& position) {
+OFFLOAD_HOST_DEVICE WorkResult reserve_within(const Group& group, Queue& queue,
+                                              std::uint32_t blocks, const WaitLimit& limit,
+                                              std::uint64_t& position) {
   Wait wait(limit);
   for (;;) {
-    const Result result = reserve(group, queue, blocks, position);
-    if (result != Result::pending) return result;
+    const WorkResult result = reserve(group, queue, blocks, position);
+    if (result != WorkResult::pending) return result;
     if (look(group, queue) == 0 && group.from_first(wait.is_over() ? 1 : 0) != 0) {
-      return Result::timed_out;
+      return WorkResult::timed_out;
     }
   }
 }
@@ -78,16 +79,17 @@ OFFLOAD_HOST_DEVICE bool measure(const Group& group, std::uint32_t count, const 
 /// one is always signaled, so that its blocks become free again. Waits for room until the limit.
 /// `ticket`: that of the last one.
 template <class Group, class Queue, class Make>
-OFFLOAD_HOST_DEVICE Result post(const Group& group, Queue& queue, std::uint32_t count,
-                                const Make& make, const WaitLimit& limit, std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult post(const Group& group, Queue& queue, std::uint32_t count,
+                                    const Make& make, const WaitLimit& limit,
+                                    std::uint64_t& ticket) {
   const SendQueue& handle = handle_of(queue);
   std::uint32_t blocks = 0;
   std::uint32_t last_blocks = 0;
-  if (count == 0 || count > handle.ring.blocks) return Result::invalid;
-  if (!measure(group, count, make, blocks, last_blocks)) return Result::invalid;
+  if (count == 0 || count > handle.ring.blocks) return WorkResult::invalid;
+  if (!measure(group, count, make, blocks, last_blocks)) return WorkResult::invalid;
   std::uint64_t position = 0;
-  const Result result = reserve_within(group, queue, blocks, limit, position);
-  if (result != Result::done) return result;
+  const WorkResult result = reserve_within(group, queue, blocks, limit, position);
+  if (result != WorkResult::done) return result;
   if (group.size() > 1) {
     fill(group, handle, position, count, make);
   } else {
@@ -102,41 +104,41 @@ OFFLOAD_HOST_DEVICE Result post(const Group& group, Queue& queue, std::uint32_t 
   }
   publish(group, queue, position, position + blocks, last_blocks);
   ticket = position + blocks - last_blocks;
-  return Result::done;
+  return WorkResult::done;
 }
 
 /// Posts one operation.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result post(const Group& group, Queue& queue, const SendWork& work,
-                                const WaitLimit& limit, std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult post(const Group& group, Queue& queue, const SendWork& work,
+                                    const WaitLimit& limit, std::uint64_t& ticket) {
   return post(
       group, queue, 1, [&work](std::uint32_t) { return work; }, limit, ticket);
 }
 
-/// Waits for the operation of the ticket and all earlier ones. Result::failed: the queue is in
+/// Waits for the operation of the ticket and all earlier ones. WorkResult::failed: the queue is in
 /// error, and error_of() returns the reason, which may be that of a later operation.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result wait_for(const Group& group, Queue& queue, std::uint64_t ticket,
-                                    const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE WorkResult wait_for(const Group& group, Queue& queue, std::uint64_t ticket,
+                                        const WaitLimit& limit) {
   Wait wait(limit);
   for (;;) {
     // In this order: an entry that failed is completed after its error is there.
     const bool completed = is_completed(group, queue, ticket);
-    if (error_of(group, queue)) return Result::failed;
-    if (completed) return Result::done;
+    if (error_of(group, queue)) return WorkResult::failed;
+    if (completed) return WorkResult::done;
     if (look(group, queue) == 0 && group.from_first(wait.is_over() ? 1 : 0) != 0) {
-      return Result::timed_out;
+      return WorkResult::timed_out;
     }
   }
 }
 
 /// Posts an operation and waits for it, within one limit each.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result post_and_wait(const Group& group, Queue& queue, const SendWork& work,
-                                         const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE WorkResult post_and_wait(const Group& group, Queue& queue, const SendWork& work,
+                                             const WaitLimit& limit) {
   std::uint64_t ticket = 0;
-  const Result result = post(group, queue, work, limit, ticket);
-  return result == Result::done ? wait_for(group, queue, ticket, limit) : result;
+  const WorkResult result = post(group, queue, work, limit, ticket);
+  return result == WorkResult::done ? wait_for(group, queue, ticket, limit) : result;
 }
 
 }  // namespace offload::kernels::rdma

@@ -11,7 +11,7 @@
 namespace offload::kernels::rdma {
 
 OFFLOAD_HOST_DEVICE inline SendWork signaled(Opcode opcode, const LocalBuffer& buffer,
-                                             const RemoteBuffer& remote = {}) {
+                                             const RemotePointer& remote = {}) {
   SendWork work;
   work.opcode = opcode;
   work.flags = kSignaled;
@@ -23,18 +23,18 @@ OFFLOAD_HOST_DEVICE inline SendWork signaled(Opcode opcode, const LocalBuffer& b
 
 /// Writes `from` to the peer's memory.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result put(const Group& group, Queue& queue, const RemoteBuffer& to,
-                               const LocalBuffer& from, const WaitLimit& limit,
-                               std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult put(const Group& group, Queue& queue, const RemotePointer& to,
+                                   const LocalBuffer& from, const WaitLimit& limit,
+                                   std::uint64_t& ticket) {
   return post(group, queue, signaled(Opcode::rdma_write, from, to), limit, ticket);
 }
 
 /// As put(), and consumes a receive of the peer, whose completion has the immediate.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result put_with_immediate(const Group& group, Queue& queue,
-                                              const RemoteBuffer& to, const LocalBuffer& from,
-                                              std::uint32_t immediate, const WaitLimit& limit,
-                                              std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult put_with_immediate(const Group& group, Queue& queue,
+                                                  const RemotePointer& to, const LocalBuffer& from,
+                                                  std::uint32_t immediate, const WaitLimit& limit,
+                                                  std::uint64_t& ticket) {
   SendWork work = signaled(Opcode::rdma_write_with_imm, from, to);
   work.immediate = immediate;
   return post(group, queue, work, limit, ticket);
@@ -42,18 +42,19 @@ OFFLOAD_HOST_DEVICE Result put_with_immediate(const Group& group, Queue& queue,
 
 /// Reads the peer's memory into `to`.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result get(const Group& group, Queue& queue, const LocalBuffer& to,
-                               const RemoteBuffer& from, const WaitLimit& limit,
-                               std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult get(const Group& group, Queue& queue, const LocalBuffer& to,
+                                   const RemotePointer& from, const WaitLimit& limit,
+                                   std::uint64_t& ticket) {
   return post(group, queue, signaled(Opcode::rdma_read, to, from), limit, ticket);
 }
 
 /// Does `*word += add` at the peer, on 8 aligned bytes; the old value is written to `before`, of 8
 /// bytes.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result fetch_add(const Group& group, Queue& queue, const RemoteBuffer& word,
-                                     std::uint64_t add, const LocalBuffer& before,
-                                     const WaitLimit& limit, std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult fetch_add(const Group& group, Queue& queue,
+                                         const RemotePointer& word, std::uint64_t add,
+                                         const LocalBuffer& before, const WaitLimit& limit,
+                                         std::uint64_t& ticket) {
   SendWork work = signaled(Opcode::fetch_add, before, word);
   work.compare_add = add;
   return post(group, queue, work, limit, ticket);
@@ -61,10 +62,10 @@ OFFLOAD_HOST_DEVICE Result fetch_add(const Group& group, Queue& queue, const Rem
 
 /// Does `*word = swap` at the peer if it is `compare`. Otherwise the same as fetch_add().
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result compare_swap(const Group& group, Queue& queue, const RemoteBuffer& word,
-                                        std::uint64_t compare, std::uint64_t swap,
-                                        const LocalBuffer& before, const WaitLimit& limit,
-                                        std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult compare_swap(const Group& group, Queue& queue,
+                                            const RemotePointer& word, std::uint64_t compare,
+                                            std::uint64_t swap, const LocalBuffer& before,
+                                            const WaitLimit& limit, std::uint64_t& ticket) {
   SendWork work = signaled(Opcode::compare_swap, before, word);
   work.compare_add = compare;
   work.swap = swap;
@@ -73,7 +74,7 @@ OFFLOAD_HOST_DEVICE Result compare_swap(const Group& group, Queue& queue, const 
 
 /// A word at the peer that an operation adds to, so that the peer sees what was written before.
 struct Signal {
-  RemoteBuffer word;
+  RemotePointer word;
   std::uint64_t add;
   LocalBuffer before;  ///< 8 bytes, for the old value
 };
@@ -81,9 +82,10 @@ struct Signal {
 /// As put(), then adds to the signal's word: both use one queue, so a peer that sees the sum has
 /// the data. Posts two entries with one doorbell.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result put_with_signal(const Group& group, Queue& queue, const RemoteBuffer& to,
-                                           const LocalBuffer& from, const Signal& signal,
-                                           const WaitLimit& limit, std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult put_with_signal(const Group& group, Queue& queue,
+                                               const RemotePointer& to, const LocalBuffer& from,
+                                               const Signal& signal, const WaitLimit& limit,
+                                               std::uint64_t& ticket) {
   const auto make = [&](std::uint32_t i) {
     SendWork work = i == 0 ? signaled(Opcode::rdma_write, from, to)
                            : signaled(Opcode::fetch_add, signal.before, signal.word);
@@ -97,30 +99,30 @@ OFFLOAD_HOST_DEVICE Result put_with_signal(const Group& group, Queue& queue, con
 /// Waits until a signal's word is at least `sum`: then data that was put before the add has
 /// arrived, for all lanes. Acquires, to the whole system; pairs with the card's atomic.
 template <class Group>
-OFFLOAD_HOST_DEVICE Result wait_signal(const Group& group, const std::uint64_t* word,
-                                       std::uint64_t sum, const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE WorkResult wait_signal(const Group& group, const std::uint64_t* word,
+                                           std::uint64_t sum, const WaitLimit& limit) {
   Wait wait(limit);
   for (;;) {
     const bool there = group.lane() == 0 && look_sys(word) >= sum;
     if (group.from_first(there ? 1 : 0) != 0) break;
-    if (group.from_first(wait.is_over() ? 1 : 0) != 0) return Result::timed_out;
+    if (group.from_first(wait.is_over() ? 1 : 0) != 0) return WorkResult::timed_out;
   }
   acquire_looked_sys();
   group.sync();
-  return Result::done;
+  return WorkResult::done;
 }
 
 /// Sends `from` to the peer's oldest receive.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result send(const Group& group, Queue& queue, const LocalBuffer& from,
-                                const WaitLimit& limit, std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult send(const Group& group, Queue& queue, const LocalBuffer& from,
+                                    const WaitLimit& limit, std::uint64_t& ticket) {
   return post(group, queue, signaled(Opcode::send, from), limit, ticket);
 }
 
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result send_with_immediate(const Group& group, Queue& queue,
-                                               const LocalBuffer& from, std::uint32_t immediate,
-                                               const WaitLimit& limit, std::uint64_t& ticket) {
+OFFLOAD_HOST_DEVICE WorkResult send_with_immediate(const Group& group, Queue& queue,
+                                                   const LocalBuffer& from, std::uint32_t immediate,
+                                                   const WaitLimit& limit, std::uint64_t& ticket) {
   SendWork work = signaled(Opcode::send_with_imm, from);
   work.immediate = immediate;
   return post(group, queue, work, limit, ticket);
@@ -128,7 +130,7 @@ OFFLOAD_HOST_DEVICE Result send_with_immediate(const Group& group, Queue& queue,
 
 /// Waits until all earlier operations of the queue, of any thread, are completed.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result flush(const Group& group, Queue& queue, const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE WorkResult flush(const Group& group, Queue& queue, const WaitLimit& limit) {
   SendWork work;
   work.flags = kSignaled | kFence;
   return post_and_wait(group, queue, work, limit);
@@ -137,8 +139,8 @@ OFFLOAD_HOST_DEVICE Result flush(const Group& group, Queue& queue, const WaitLim
 /// Lets the card read `received`, GPU memory that a peer has written, which orders the data written
 /// before. Needed by GPUs before Hopper after a receive was seen and before its data is read.
 template <class Group, class Queue>
-OFFLOAD_HOST_DEVICE Result flush_received(const Group& group, Queue& queue,
-                                          const LocalBuffer& received, const WaitLimit& limit) {
+OFFLOAD_HOST_DEVICE WorkResult flush_received(const Group& group, Queue& queue,
+                                              const LocalBuffer& received, const WaitLimit& limit) {
   return post_and_wait(group, queue, signaled(Opcode::dump, received), limit);
 }
 

@@ -65,19 +65,19 @@ OFFLOAD_HOST_DEVICE std::uint64_t next_position(const Group& group, const Shared
 /// The same as for an exclusive queue. The caller owns the range and must publish it: later ranges
 /// wait for that.
 template <class Group>
-OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const SharedQueue& queue,
-                                   std::uint32_t blocks, std::uint64_t& position) {
+OFFLOAD_HOST_DEVICE WorkResult reserve(const Group& group, const SharedQueue& queue,
+                                       std::uint32_t blocks, std::uint64_t& position) {
   SharedSendState& state = *queue.state;
-  if (blocks > queue.queue.ring.blocks) return Result::invalid;
-  Result result = Result::done;
+  if (blocks > queue.queue.ring.blocks) return WorkResult::invalid;
+  WorkResult result = WorkResult::done;
   std::uint64_t begin = 0;
   if (group.lane() == 0) {
     if (load_acquire(&state.error) != 0) {
-      result = Result::failed;
+      result = WorkResult::failed;
     } else if (fetch_add_acq_rel(&state.under_way, blocks) + blocks > queue.queue.ring.blocks) {
       // Given back: the add that fails must not hold what a shorter one could have.
       fetch_add_acq_rel(&state.under_way, std::uint64_t{0} - blocks);
-      result = Result::pending;
+      result = WorkResult::pending;
     } else {
       // Reserved and uncompleted entries are part of those in flight, so there is room from the
       // position on. Acquire, in the add above: the card has read the blocks that are now reused.
@@ -85,8 +85,8 @@ OFFLOAD_HOST_DEVICE Result reserve(const Group& group, const SharedQueue& queue,
       begin = fetch_add_acq_rel(&state.reserved, blocks);
     }
   }
-  result = static_cast<Result>(group.from_first(static_cast<std::uint32_t>(result)));
-  if (result == Result::done) position = from_first_64(group, begin);
+  result = static_cast<WorkResult>(group.from_first(static_cast<std::uint32_t>(result)));
+  if (result == WorkResult::done) position = from_first_64(group, begin);
   return result;
 }
 

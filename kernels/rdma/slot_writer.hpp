@@ -58,9 +58,9 @@ struct SlotWriter {
 /// Called by every lane of the group that did, or of a part of it, with the same arguments,
 /// synchronised. The slot is the card's until the server posts its next request there.
 template <class Group>
-OFFLOAD_HOST_DEVICE Result write_response(const Group& group, const SlotWriter& writer,
-                                          const ChannelView& channel, std::uint64_t sequence,
-                                          const Packet& header) {
+OFFLOAD_HOST_DEVICE WorkResult write_response(const Group& group, const SlotWriter& writer,
+                                              const ChannelView& channel, std::uint64_t sequence,
+                                              const Packet& header) {
   const Slot slot = channel.response(sequence);
   const SlotRest rest = rest_of(header);
   const auto at = static_cast<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(slot.packets) -

@@ -14,7 +14,7 @@
 namespace offload::kernels::rdma {
 
 /// The result of an operation, a post or a wait.
-enum class Result : std::uint32_t {
+enum class WorkResult : std::uint32_t {
   done,
   pending,    ///< not yet, or no room yet
   invalid,    ///< longer than an entry or a queue may be

@@ -59,7 +59,7 @@ struct LocalBuffer {
   std::uint32_t lkey;
 };
 
-struct RemoteBuffer {
+struct RemotePointer {
   std::uint64_t address;
   std::uint32_t rkey;
 };
@@ -81,7 +81,7 @@ struct SendWork {
   Opcode opcode = Opcode::nop;
   std::uint8_t flags = 0;       ///< of SendFlag
   std::uint32_t immediate = 0;  ///< with_imm: as the peer gets it, in whatever byte order
-  RemoteBuffer remote{};        ///< RDMA and atomics
+  RemotePointer remote{};       ///< RDMA and atomics
   std::uint64_t compare_add = 0;
   std::uint64_t swap = 0;
   const LocalBuffer* buffers = nullptr;
@@ -134,7 +134,7 @@ OFFLOAD_HOST_DEVICE inline Segment control_segment(std::uint64_t position, std::
            big_endian(queue << 8 | segments), big_endian(work.flags), work.immediate}};
 }
 
-OFFLOAD_HOST_DEVICE inline Segment remote_segment(const RemoteBuffer& remote) {
+OFFLOAD_HOST_DEVICE inline Segment remote_segment(const RemotePointer& remote) {
   return {{big_endian(static_cast<std::uint32_t>(remote.address >> 32)),
            big_endian(static_cast<std::uint32_t>(remote.address)), big_endian(remote.rkey), 0}};
 }

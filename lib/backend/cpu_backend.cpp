@@ -56,7 +56,7 @@ class CpuWorker final : public ChannelThread {
     const auto response = respond_(object_, &channel(), sequence_, &staging_, received);
     if (response.outcome == kernels::Outcome::refused) report(sequence_);
     if (writer() == nullptr) return;
-    // Ignored: posting fails only if the queue is in error, which its proxy reports.
+    // Ignored: posting fails only if the queue is in error, which its emulator reports.
     static_cast<void>(kernels::rdma::write_response(kernels::SingleLane{}, writer()->slots,
                                                     channel(), sequence_, response.header));
   }

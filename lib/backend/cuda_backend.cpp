@@ -7,10 +7,10 @@
 #include "backend/backend.hpp"
 #include "gpu/cuda_device.hpp"
 #include "gpu/cuda_ranges.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/nvtx_range.hpp"
 #include "gpu/register_pages.hpp"
-#include "gpu/stream.hpp"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
 
@@ -33,7 +33,7 @@ std::uint8_t* map(memory::MemoryRegion& region) {
     region.add_registrar(registrar);
     region.start();
   }
-  const memory::Key* const key = region.key(registrar, 0);
+  const memory::MemoryKey* const key = region.key(registrar, 0);
   if (key == nullptr) {
     throw Error(ErrorCode::bad_state, "region '" + region.name() + "' was started without the GPU");
   }
@@ -41,9 +41,9 @@ std::uint8_t* map(memory::MemoryRegion& region) {
 }
 
 /// The state from start to stop. Members are destroyed in reverse order: the streams first.
-struct Run {
+struct RunState {
   /// `count` channels and `services` services, each of which has a separate kernel.
-  Run(std::size_t count, std::uint32_t groups_per_channel, std::size_t services)
+  RunState(std::size_t count, std::uint32_t groups_per_channel, std::size_t services)
       : device_channels(count),
         heartbeats(count),
         faults(count),
@@ -78,8 +78,8 @@ struct Run {
   std::vector<SharedChannelTimes> times;  ///< by channel
   core::TimePoint counted = core::Clock::now();
   std::vector<std::uint64_t> faults_seen;  ///< message + 1, by channel; 0: none
-  gpu::Stream control;
-  std::vector<gpu::Stream> kernels;  ///< by service
+  gpu::CudaStream control;
+  std::vector<gpu::CudaStream> kernels;  ///< by service
 };
 
 class CudaBackend final : public Backend {
@@ -113,7 +113,7 @@ class CudaBackend final : public Backend {
     const std::uint32_t groups = options_.warps_per_channel.value_or(
         longest <= kernels::kMaxPacketPayload ? CudaOptions::kWarpsForShort
                                               : CudaOptions::kWarpsForLong);
-    auto run = std::make_unique<Run>(channels.size(), groups, channels_of.size());
+    auto run = std::make_unique<RunState>(channels.size(), groups, channels_of.size());
     for (auto& served : channels) run->channels.push_back(std::move(served.channel));
     for (std::size_t i = 0; i < run->channels.size(); ++i) run->times.push_back(times_of(i));
     run->faults_seen.assign(run->channels.size(), 0);
@@ -127,7 +127,7 @@ class CudaBackend final : public Backend {
         "cudaMemcpy of the channels");
     *run->one.get() = 1;
     // The streams of the kernels are non-blocking: they do not wait for the copies and fills above.
-    gpu::StreamRef(cudaStreamLegacy).sync();
+    gpu::CudaStreamRef(cudaStreamLegacy).sync();
 
     kernels::PersistentWorker worker{};
     worker.channels = run->device_channels.get();
@@ -159,12 +159,12 @@ class CudaBackend final : public Backend {
     gpu::log_cuda(cudaMemcpyAsync(run_->stop.get(), run_->one.get(), sizeof(std::uint32_t),
                                   cudaMemcpyHostToDevice, run_->control.get()),
                   "cudaMemcpyAsync of the stop word");
-    while (std::ranges::any_of(run_->kernels, [](const gpu::Stream& stream) {
+    while (std::ranges::any_of(run_->kernels, [](const gpu::CudaStream& stream) {
       return stream.query() == cudaErrorNotReady;
     })) {
       if (core::Clock::now() > deadline) {
         // Freeing would wait for the kernel forever.
-        [[maybe_unused]] const Run* left_behind = run_.release();
+        [[maybe_unused]] const RunState* left_behind = run_.release();
         services_.leave_behind();
         left_running_ = true;
         return false;
@@ -198,7 +198,7 @@ class CudaBackend final : public Backend {
       run_->faults_seen[i] = message;
       faults.push_back({run_->channels[i]->index(), fault.data[0], fault.data[1]});
     }
-    for (const gpu::Stream& kernel : run_->kernels) {
+    for (const gpu::CudaStream& kernel : run_->kernels) {
       if (const auto status = kernel.query(); status != cudaErrorNotReady) {
         throw Error(ErrorCode::driver,
                     std::string("the persistent kernel has ended: ") + cudaGetErrorString(status),
@@ -211,7 +211,7 @@ class CudaBackend final : public Backend {
  private:
   /// Adds the times of the kernel's groups since the last call to those of the channels. Must be
   /// called again within 4 s: the groups count nanoseconds modulo 2^32.
-  static void count(Run& run) {
+  static void count(RunState& run) {
     const auto now = core::Clock::now();
     const auto elapsed =
         static_cast<std::uint64_t>((now - std::exchange(run.counted, now)).count());
@@ -240,7 +240,7 @@ class CudaBackend final : public Backend {
   }
 
   /// Returns the writer of the channel at `i` for the GPU.
-  static kernels::rdma::SlotWriter* make_device_writer(Run& run, std::size_t i) {
+  static kernels::rdma::SlotWriter* make_device_writer(RunState& run, std::size_t i) {
     const channel::ResponseWriter& writer = *run.channels[i]->writer();
     run.send_queues.push_back(writer.queue);
     auto& state = run.send_states.emplace_back(1);
@@ -259,7 +259,7 @@ class CudaBackend final : public Backend {
   }
 
   /// Makes the kernel ring the card's doorbell for the channel at `i`, if CUDA can map its page.
-  static void ring_card(Run& run, std::size_t i, kernels::rdma::SendQueue& queue) {
+  static void ring_card(RunState& run, std::size_t i, kernels::rdma::SendQueue& queue) {
     const std::uint32_t channel = run.channels[i]->index();
     try {
       void* const seen_at = run.registers.seen_at(run.channels[i]->writer()->card_register);
@@ -271,7 +271,7 @@ class CudaBackend final : public Backend {
     }
   }
 
-  static kernels::DeviceChannel make_device_channel(Run& run, std::size_t i) {
+  static kernels::DeviceChannel make_device_channel(RunState& run, std::size_t i) {
     const channel::SharedChannel& channel = run.channels[i];
     kernels::DeviceChannel device{};
     device.channel = channel->view();
@@ -293,8 +293,8 @@ class CudaBackend final : public Backend {
   CudaOptions options_;
   device::Device device_;
   ServiceObjects services_;
-  std::unique_ptr<Run> run_;   ///< ends before it
-  bool left_running_ = false;  ///< a kernel that did not stop
+  std::unique_ptr<RunState> run_;  ///< ends before it
+  bool left_running_ = false;      ///< a kernel that did not stop
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ GraphExec GraphProcessor::make_graph(const Slot& slot, const ServiceObject& serv
                                slot.requests.get(), sizeof(kernels::RequestBatch) + bytes,
                                cudaMemcpyHostToDevice),
       "cudaGraphAddMemcpyNode1D");
-  kernels::Batch batch{};
+  kernels::LaunchBatch batch{};
   batch.requests = reinterpret_cast<const kernels::RequestBatch*>(slot.device_requests.get());
   batch.responses = reinterpret_cast<kernels::ResponseBatch*>(slot.device_responses.get());
   batch.capacity = bytes;

@@ -6,8 +6,8 @@
 
 #include "backend/batch_processor.hpp"
 #include "backend/services.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::backend {
 
@@ -54,7 +54,7 @@ class GraphProcessor final : public BatchProcessor {
     gpu::PinnedArray<std::uint8_t> responses;
     gpu::DeviceArray<std::uint8_t> device_requests;
     gpu::DeviceArray<std::uint8_t> device_responses;
-    gpu::Stream stream;
+    gpu::CudaStream stream;
     std::vector<GraphExec> graphs;  ///< by size class
   };
   static GraphExec make_graph(const Slot& slot, const ServiceObject& service,

@@ -78,7 +78,7 @@ void StagedBatch::append(const Request& message) {
 std::optional<Request> StagedBatch::response(std::uint32_t i, std::uint32_t max_length) const {
   const kernels::RequestBatch::Entry request = requests_->entries[i];
   const kernels::ResponseBatch::Entry response = responses_->entries[i];
-  if (response.status != kernels::Status::ok || response.length > max_length ||
+  if (response.status != kernels::ResponseStatus::ok || response.length > max_length ||
       response.length > kernels::room_in_batch(request.length)) {
     return std::nullopt;
   }

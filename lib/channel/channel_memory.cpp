@@ -133,7 +133,7 @@ void try_memory(std::size_t count, std::uint32_t depth, std::uint32_t max_messag
   }
 }
 
-Endpoint ChannelMemory::endpoint(std::uint64_t first) noexcept {
+ChannelEndpoint ChannelMemory::endpoint(std::uint64_t first) noexcept {
   return {descriptor_.channel,
           view_,
           {view_.response_header().requests, request_bell_.ringing.get()},

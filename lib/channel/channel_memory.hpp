@@ -35,8 +35,8 @@ class ChannelMemory {
   ChannelMemory& operator=(ChannelMemory&&) = delete;
 
   /// Returns the endpoint for its one requester, which begins with message `first`.
-  [[nodiscard]] Endpoint endpoint(std::uint64_t first) noexcept;
-  [[nodiscard]] Endpoint endpoint() noexcept { return endpoint(first_); }
+  [[nodiscard]] ChannelEndpoint endpoint(std::uint64_t first) noexcept;
+  [[nodiscard]] ChannelEndpoint endpoint() noexcept { return endpoint(first_); }
 
   /// Return the description for the worker, and the descriptors to pass with it. Any thread.
   [[nodiscard]] const protocol::ChannelDescriptor& descriptor() const noexcept {

@@ -13,6 +13,7 @@ namespace {
 using core::ErrorCode;
 using kernels::FrameKind;
 using kernels::kFrameHeader;
+using kernels::ResponseStatus;
 
 static_assert(kFrameHeader == protocol::kFrameHeaderSize);
 static_assert(static_cast<std::uint32_t>(FrameKind::response) ==
@@ -28,12 +29,12 @@ bool is_frame(const protocol::FrameHeader& header, FrameKind kind, std::size_t r
 
 }  // namespace
 
-Requester::Requester(const Endpoint& endpoint, const Receiver& receiver)
+Requester::Requester(const ChannelEndpoint& endpoint, const Receiver& receiver)
     : slots_(endpoint, *this),
       receiver_(receiver),
       capacity_(slots_.depth() * kMessagesPerSlot),
       batch_(slots_.max_response()),
-      sends_(std::make_unique<SendTask[]>(capacity_)),
+      sends_(std::make_unique<RequestTask[]>(capacity_)),
       receives_(std::make_unique<PostRecvTask[]>(capacity_)),
       messages_of_(std::make_unique<std::uint32_t[]>(slots_.depth())),
       moving_(std::make_unique<std::uint32_t[]>(slots_.depth())) {}
@@ -86,12 +87,12 @@ void Requester::on_content(const ContentResponse& response) {
   const std::uint32_t count = messages_of(slot);
   if (response.count == 0 && count == 1) {
     if (response.bytes.size() > longest_response(send(received_).length_)) {
-      return complete(1, {}, kernels::Status::bad_length, /*framed=*/false, slot + 1);
+      return complete(1, {}, ResponseStatus::bad_length, /*framed=*/false, slot + 1);
     }
     return complete(1, response.bytes, response.status, /*framed=*/false, slot + 1);
   }
   std::span<std::byte> rest;
-  if (response.status == kernels::Status::ok && response.count == count) rest = response.bytes;
+  if (response.status == ResponseStatus::ok && response.count == count) rest = response.bytes;
   // The bytes that are checked below must not change afterwards.
   if (rest.size() > kernels::kMaxPacketPayload) rest = slots_.copy(rest);
   std::uint32_t left = count;
@@ -99,7 +100,7 @@ void Requester::on_content(const ContentResponse& response) {
   while (left != 0 && rest.size() >= kFrameHeader) {
     if (const Run run = find_run(rest, left); run.count > 1) {
       left -= run.count;
-      complete(run.count, rest.subspan(kFrameHeader, run.bytes - kFrameHeader), kernels::Status::ok,
+      complete(run.count, rest.subspan(kFrameHeader, run.bytes - kFrameHeader), ResponseStatus::ok,
                /*framed=*/true, slots_end());
       rest = rest.subspan(run.bytes);
       continue;
@@ -110,16 +111,16 @@ void Requester::on_content(const ContentResponse& response) {
     if (!answered && !refused) break;
     --left;
     if (answered && header.length <= longest_response(send(received_).length_)) {
-      complete(1, rest.subspan(kFrameHeader, header.length), kernels::Status::ok, /*framed=*/true,
-               slots_end());
+      complete(1, rest.subspan(kFrameHeader, header.length), ResponseStatus::ok,
+               /*framed=*/true, slots_end());
     } else {
-      complete(1, {}, kernels::Status::bad_length, /*framed=*/false, slots_end());
+      complete(1, {}, ResponseStatus::bad_length, /*framed=*/false, slots_end());
     }
     rest = rest.subspan(header.wire_size);
   }
   while (left != 0) {
     --left;
-    complete(1, {}, kernels::Status::bad_length, /*framed=*/false, slots_end());
+    complete(1, {}, ResponseStatus::bad_length, /*framed=*/false, slots_end());
   }
 }
 
@@ -134,7 +135,7 @@ Requester::Run Requester::find_run(std::span<const std::byte> frames, std::uint3
   }
   const void* const user_data = send(received_).user_data;
   for (; run.count != most && frames.size() - run.bytes >= kFrameHeader; ++run.count) {
-    const SendTask& request = send(received_ + run.count);
+    const RequestTask& request = send(received_ + run.count);
     const auto header = protocol::FrameHeader::load(frames.data() + run.bytes);
     if (request.user_data != user_data || header.length > longest_response(request.length_) ||
         !is_frame(header, FrameKind::response, frames.size() - run.bytes)) {
@@ -147,7 +148,7 @@ Requester::Run Requester::find_run(std::span<const std::byte> frames, std::uint3
 
 /// Completes the receives of the `count` oldest requests.
 inline void Requester::complete(std::uint32_t count, std::span<std::byte> payload,
-                                kernels::Status status, bool framed, std::uint64_t slots_end) {
+                                ResponseStatus status, bool framed, std::uint64_t slots_end) {
   PostRecvTask& task = receives_[(received_ - first_receive_) & (capacity_ - 1)];
   received_ += count;
   task.user_data = send(received_ - 1).user_data;
@@ -162,7 +163,7 @@ inline void Requester::complete(std::uint32_t count, std::span<std::byte> payloa
 
 // ---- To another worker
 
-void Requester::move_to(const Endpoint& to, Wakeup wakeup) {
+void Requester::move_to(const ChannelEndpoint& to, Wakeup wakeup) {
   if (released_ != received_) {
     core::throw_bad_state("requester", "responses are not released", "move");
   }

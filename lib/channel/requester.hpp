@@ -15,7 +15,7 @@
 namespace offload::channel {
 
 /// A request on its way to the worker. It is in flight until its response has been received.
-class SendTask {
+class RequestTask {
  public:
   void* user_data = nullptr;
 
@@ -40,7 +40,7 @@ class PostRecvTask {
   /// Returns the sequence, from 0, of the answered message of the requester; the last of several.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
   /// Returns the status; there is a payload only if it is ok.
-  [[nodiscard]] kernels::Status response_status() const noexcept { return status_; }
+  [[nodiscard]] kernels::ResponseStatus response_status() const noexcept { return status_; }
   /// Returns the payload of a single response.
   [[nodiscard]] std::span<std::byte> payload() const noexcept { return payload_; }
   /// Returns the whole checked frame for a client (protocol/frame.hpp) if the response came in a
@@ -56,7 +56,7 @@ class PostRecvTask {
   std::uint64_t sequence_ = 0;
   std::span<std::byte> payload_;
   std::uint32_t count_ = 1;
-  kernels::Status status_ = kernels::Status::ok;
+  kernels::ResponseStatus status_ = kernels::ResponseStatus::ok;
   std::uint64_t slots_end_ = 0;  ///< after its slot, if it is the last in it; else before
   bool framed_ = false;
 };
@@ -85,7 +85,7 @@ class Requester {
   /// Calls `handler`.on_response(PostRecvTask&) with each response, or run of them (TakesRuns),
   /// from turns of the engine. The handler may post and release. It outlives the requester.
   template <class Handler>
-  Requester(const Endpoint& endpoint, Handler& handler)
+  Requester(const ChannelEndpoint& endpoint, Handler& handler)
       : Requester(endpoint, {&handler, &deliver<Handler>, limit_of<Handler>()}) {}
   Requester& operator=(Requester&&) = delete;
 
@@ -98,7 +98,7 @@ class Requester {
 
   /// Copies `message`, of at most max_length() bytes; the worker has it after the next flush() at
   /// the latest. Returns `again` if the channel is full, `invalid_value` if it is too long,
-  /// `bad_state` if not open. `now`: for SendTask::posted_at(), if that is used.
+  /// `bad_state` if not open. `now`: for RequestTask::posted_at(), if that is used.
   [[nodiscard]] core::Status post(std::span<const std::byte> message, void* user_data,
                                   core::RunTime now = {}) noexcept {
     const std::size_t length = message.size();
@@ -120,7 +120,7 @@ class Requester {
   /// Hands posted messages to the worker, which it wakes, and frees released slots.
   void flush() noexcept;
 
-  /// Calls `visit`(SendTask&) for each request without a response, oldest first. A request whose
+  /// Calls `visit`(RequestTask&) for each request without a response, oldest first. A request whose
   /// user_data is set to null is given up: its response still arrives, with null.
   template <class Visit>
   void for_each_pending(Visit visit) {
@@ -136,10 +136,10 @@ class Requester {
   /// response there, in order; of those that were given up, only those that share a slot with
   /// others. All responses must have been released and flushed. Throws Error: invalid_value,
   /// bad_state, or an error of watching the doorbell; then nothing has changed.
-  void move_to(const Endpoint& endpoint, Wakeup wakeup);
+  void move_to(const ChannelEndpoint& endpoint, Wakeup wakeup);
 
   /// Returns the oldest request without a response. Precondition: there is one.
-  [[nodiscard]] const SendTask& oldest() const noexcept {
+  [[nodiscard]] const RequestTask& oldest() const noexcept {
     return sends_[received_ & (capacity_ - 1)];
   }
 
@@ -199,9 +199,9 @@ class Requester {
     }
   }
 
-  Requester(const Endpoint& endpoint, const Receiver& receiver);
+  Requester(const ChannelEndpoint& endpoint, const Receiver& receiver);
 
-  [[nodiscard]] SendTask& send(std::uint64_t i) noexcept { return sends_[i & (capacity_ - 1)]; }
+  [[nodiscard]] RequestTask& send(std::uint64_t i) noexcept { return sends_[i & (capacity_ - 1)]; }
   [[nodiscard]] std::uint32_t& messages_of(std::uint64_t sequence) noexcept {
     return messages_of_[slots_.view().layout.slot_index(sequence)];
   }
@@ -220,7 +220,7 @@ class Requester {
   core::Status post_first(std::span<const std::byte> message, void* user_data,
                           core::RunTime now) noexcept;
   void note(std::size_t length, void* user_data, core::RunTime now) noexcept {
-    SendTask& task = send(posted_++);
+    RequestTask& task = send(posted_++);
     task.user_data = user_data;
     task.posted_at_ = now;
     task.length_ = static_cast<std::uint32_t>(length);
@@ -242,7 +242,7 @@ class Requester {
     std::size_t bytes;
   };
   [[nodiscard]] Run find_run(std::span<const std::byte> frames, std::uint32_t most) noexcept;
-  void complete(std::uint32_t count, std::span<std::byte> payload, kernels::Status status,
+  void complete(std::uint32_t count, std::span<std::byte> payload, kernels::ResponseStatus status,
                 bool framed, std::uint64_t slots_end);
   [[nodiscard]] bool is_wanted(std::uint64_t first, std::uint32_t count) noexcept;
 
@@ -258,7 +258,7 @@ class Requester {
   // A cache of the last result, because most requests have the same length.
   std::uint32_t last_length_ = ~0U;  ///< longer than any
   std::uint32_t longest_response_ = 0;
-  std::unique_ptr<SendTask[]> sends_;  ///< by message
+  std::unique_ptr<RequestTask[]> sends_;  ///< by message
   /// By message, restarted by each flush that finds all released, so that tasks received and
   /// released in the same turn stay in the cache.
   std::unique_ptr<PostRecvTask[]> receives_;

@@ -44,7 +44,7 @@ constexpr std::size_t kCopyRoom = kernels::kMaxBatchContent + kernels::kSlack;
 
 }  // namespace
 
-SlotQueue::SlotQueue(const Endpoint& endpoint, Receiver receiver, void* handler)
+SlotQueue::SlotQueue(const ChannelEndpoint& endpoint, Receiver receiver, void* handler)
     : view_(endpoint.view),
       ringer_(endpoint.ringer),
       waiter_(endpoint.waiter),
@@ -102,7 +102,7 @@ void SlotQueue::flush() noexcept {
   if (std::exchange(announced_, posted_) != posted_) ringer_.ring();
 }
 
-void SlotQueue::move_to(const Endpoint& to, Wakeup wakeup, const Keep& keep) {
+void SlotQueue::move_to(const ChannelEndpoint& to, Wakeup wakeup, const Keep& keep) {
   if (engine_ == nullptr || freed_ != received_) {
     core::throw_bad_state("channel", "responses are not released", "move");
   }
@@ -177,9 +177,9 @@ bool SlotQueue::take(ContentResponse& response) noexcept {
   // The worker is not trusted: its words are read once and checked.
   const std::uint32_t length = header.data[0];
   const std::uint32_t count = header.data[2];
-  response = {received_, static_cast<kernels::Status>(header.data[1]), {}, count};
+  response = {received_, static_cast<kernels::ResponseStatus>(header.data[1]), {}, count};
   if (length > (count == 0 ? max_length() : kernels::kMaxBatchContent)) {
-    response.status = kernels::Status::bad_length;
+    response.status = kernels::ResponseStatus::bad_length;
   } else if (length <= kMaxPacketPayload) {
     std::byte* const to = next_copy();
     if (!read_packets(slot.packets, flag, to, length)) return false;
@@ -189,7 +189,7 @@ bool SlotQueue::take(ContentResponse& response) noexcept {
     kernels::acquire_plain_payload(slot.packets);
     response.bytes = {reinterpret_cast<std::byte*>(slot.plain()), length};
   }
-  if (response.status != kernels::Status::ok) response.bytes = {};
+  if (response.status != kernels::ResponseStatus::ok) response.bytes = {};
   fetch_ahead<0>(view_.response(received_ + kFetchAhead), length);
   ++received_;
   return true;

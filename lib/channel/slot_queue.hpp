@@ -16,7 +16,7 @@
 namespace offload::channel {
 
 /// The requester's end of a channel's memory, which outlives the requester's use of it.
-struct Endpoint {
+struct ChannelEndpoint {
   std::uint32_t index;
   kernels::ChannelView view;
   Ringer ringer;            ///< wakes the worker
@@ -34,7 +34,7 @@ struct Content {
 /// where the worker can still change them.
 struct ContentResponse {
   std::uint64_t sequence;
-  kernels::Status status;  ///< not ok: no bytes
+  kernels::ResponseStatus status;  ///< not ok: no bytes
   std::span<std::byte> bytes;
   std::uint32_t count;  ///< as Content's
 };
@@ -48,7 +48,7 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   /// Calls `handler`.on_content(const ContentResponse&) with each response, from turns of the
   /// engine. The handler may post, release and close. It outlives the queue.
   template <class Handler>
-  SlotQueue(const Endpoint& endpoint, Handler& handler)
+  SlotQueue(const ChannelEndpoint& endpoint, Handler& handler)
       : SlotQueue(endpoint, &deliver<Handler>, &handler) {}
   SlotQueue& operator=(SlotQueue&&) = delete;
   ~SlotQueue();
@@ -77,7 +77,7 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
   /// released and flushed. Throws Error: invalid_value, bad_state, or an error of watching the
   /// doorbell; then nothing has changed.
   using Keep = std::function<bool(std::uint64_t sequence)>;
-  void move_to(const Endpoint& endpoint, Wakeup wakeup, const Keep& keep);
+  void move_to(const ChannelEndpoint& endpoint, Wakeup wakeup, const Keep& keep);
 
   /// Sets the wakeup; with `none`, responses of the former worker are ignored.
   void set_wakeup(Wakeup wakeup) noexcept { wakeup_ = wakeup; }
@@ -110,7 +110,7 @@ class SlotQueue final : progress::Pollable, progress::EventHandler {
     static_cast<Handler*>(handler)->on_content(response);
   }
 
-  SlotQueue(const Endpoint& endpoint, Receiver receiver, void* handler);
+  SlotQueue(const ChannelEndpoint& endpoint, Receiver receiver, void* handler);
 
   bool poll() override;
   void on_events(std::uint32_t) override { waiter_.drain(); }

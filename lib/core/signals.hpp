@@ -30,4 +30,7 @@ class Signals {
   Fd fd_;
 };
 
+/// Thrown by a wait that SIGINT or SIGTERM ended.
+struct Interrupted {};
+
 }  // namespace offload::core

@@ -20,7 +20,7 @@ std::size_t checked(std::size_t most_in_flight) {
 }
 
 /// Starts a copy for each piece; false where CUDA takes none.
-bool start_copies(const copy::CopyTask& task, std::size_t length, StreamRef stream) noexcept {
+bool start_copies(const copy::CopyTask& task, std::size_t length, CudaStreamRef stream) noexcept {
   copy::PieceCursor cursor(*task.source, *task.destination);
   while (length != 0) {
     const copy::Piece piece = cursor.next(length);
@@ -35,7 +35,7 @@ bool start_copies(const copy::CopyTask& task, std::size_t length, StreamRef stre
 
 }  // namespace
 
-CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, std::optional<StreamRef> stream,
+CudaCopyContext::CudaCopyContext(std::size_t most_in_flight, std::optional<CudaStreamRef> stream,
                                  std::string name)
     : CopyContext(std::move(name), kMostElements),
       most_in_flight_(checked(most_in_flight)),

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "copy/copy_context.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/event.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::gpu {
 
@@ -26,9 +26,9 @@ class CudaCopyContext final : public copy::CopyContext {
   /// Uses its own stream, made at each start; or `stream`, which must outlive this, of the device
   /// that is current at the start: copies run in order with all other work on it. Throws Error
   /// (invalid_value) for 0 in flight.
-  explicit CudaCopyContext(std::size_t most_in_flight, std::optional<StreamRef> stream = {},
+  explicit CudaCopyContext(std::size_t most_in_flight, std::optional<CudaStreamRef> stream = {},
                            std::string name = "CUDA copy");
-  CudaCopyContext(std::size_t, Stream&&, std::string = {}) = delete;
+  CudaCopyContext(std::size_t, CudaStream&&, std::string = {}) = delete;
   ~CudaCopyContext() override { end(); }
 
   /// The stream that the copies run on, for work of the caller's own; null while it is idle.
@@ -45,13 +45,13 @@ class CudaCopyContext final : public copy::CopyContext {
 
   bool poll_stop();
   void wait_for_stream() noexcept;
-  [[nodiscard]] StreamRef stream() const noexcept {
-    return given_stream_ ? *given_stream_ : StreamRef(*own_stream_);
+  [[nodiscard]] CudaStreamRef stream() const noexcept {
+    return given_stream_ ? *given_stream_ : CudaStreamRef(*own_stream_);
   }
 
   std::size_t most_in_flight_;
-  std::optional<StreamRef> given_stream_;
-  std::optional<Stream> own_stream_;  ///< made at each start where none was given
+  std::optional<CudaStreamRef> given_stream_;
+  std::optional<CudaStream> own_stream_;  ///< made at each start where none was given
   std::vector<Event> events_;
   std::vector<std::size_t> free_;  ///< indices of the events that belong to no task
 };

@@ -55,7 +55,7 @@ struct ExportedArray {
   core::Fd fd;
 };
 
-/// In Key::local: registered by another owner, who ends that.
+/// In MemoryKey::local: registered by another owner, who ends that.
 constexpr std::uint32_t kRegisteredBefore = 1;
 
 /// The GPU's address of host memory; null if it is not registered.
@@ -97,7 +97,7 @@ memory::Range make_pinned_range(std::size_t length) {
   return range_of<PinnedArray<std::byte>>(length, memory::Location::host);
 }
 
-memory::Key CudaRegistrar::register_range(const memory::Range& range, memory::Access access) {
+memory::MemoryKey CudaRegistrar::register_range(const memory::Range& range, memory::Access access) {
   if (range.location == memory::Location::device) {
     throw core::Error(core::ErrorCode::not_supported, "a GPU's own memory needs no registration");
   }
@@ -110,12 +110,12 @@ memory::Key CudaRegistrar::register_range(const memory::Range& range, memory::Ac
   }
   HostRegistration registration(range.address, range.length,
                                 memory::includes(access, memory::Access::local_write));
-  const memory::Key key{.handle = registration.device_address()};
+  const memory::MemoryKey key{.handle = registration.device_address()};
   registration.release();
   return key;
 }
 
-void CudaRegistrar::deregister(const memory::Range& range, const memory::Key& key) noexcept {
+void CudaRegistrar::deregister(const memory::Range& range, const memory::MemoryKey& key) noexcept {
   if (key.local == kRegisteredBefore) return;
   log_cuda(cudaHostUnregister(range.address), "cudaHostUnregister");
 }

@@ -20,13 +20,13 @@ memory::Range make_exported_range(std::size_t length);
 /// Zeroed pinned memory of the host, which the GPU reaches at the same address: Location::host.
 memory::Range make_pinned_range(std::size_t length);
 
-/// Registers host memory with the GPU, for regions that allow peer_pcie. Key::handle is the GPU's
-/// address of a range.
+/// Registers host memory with the GPU, for regions that allow peer_pcie. MemoryKey::handle is the
+/// GPU's address of a range.
 class CudaRegistrar final : public memory::Registrar {
  public:
   [[nodiscard]] std::string name() const override { return "CUDA"; }
-  memory::Key register_range(const memory::Range& range, memory::Access access) override;
-  void deregister(const memory::Range& range, const memory::Key& key) noexcept override;
+  memory::MemoryKey register_range(const memory::Range& range, memory::Access access) override;
+  void deregister(const memory::Range& range, const memory::MemoryKey& key) noexcept override;
 };
 
 }  // namespace offload::gpu

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "gpu/cuda_stream.hpp"
 #include "gpu/error.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::gpu {
 
@@ -21,7 +21,7 @@ class EventRef {
   [[nodiscard]] cudaEvent_t get() const noexcept { return event_; }
 
   /// Marks the end of the work that is on `stream` now.
-  [[nodiscard]] cudaError_t record(StreamRef stream) const noexcept {
+  [[nodiscard]] cudaError_t record(CudaStreamRef stream) const noexcept {
     return cudaEventRecord(event_, stream.get());
   }
   /// cudaSuccess when the recorded work is done, cudaErrorNotReady while it is not, or why it

@@ -12,14 +12,14 @@
 namespace offload::memory {
 
 /// A piece of plain memory and its size.
-class Block {
+class MemoryBlock {
  public:
-  Block() noexcept = default;
-  Block(std::unique_ptr<std::byte[]> memory, std::size_t size) noexcept
+  MemoryBlock() noexcept = default;
+  MemoryBlock(std::unique_ptr<std::byte[]> memory, std::size_t size) noexcept
       : memory_(std::move(memory)), size_(memory_ ? size : 0) {}
-  Block(Block&& other) noexcept
+  MemoryBlock(MemoryBlock&& other) noexcept
       : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
-  Block& operator=(Block&& other) noexcept {
+  MemoryBlock& operator=(MemoryBlock&& other) noexcept {
     memory_ = std::move(other.memory_);
     size_ = std::exchange(other.size_, 0);
     return *this;
@@ -45,17 +45,17 @@ class BlockCache {
     for (auto& list : short_) list.reserve(kKeptOfASize);
     long_.reserve(kKeptLong);
     for (std::size_t size = kShortest; size <= kLongestReady; size *= 2) {
-      std::array<Block, kReady> ready;
-      for (Block& block : ready) block = take(size);
-      for (Block& block : ready) give_back(std::move(block));
+      std::array<MemoryBlock, kReady> ready;
+      for (MemoryBlock& block : ready) block = take(size);
+      for (MemoryBlock& block : ready) give_back(std::move(block));
     }
   }
 
   /// A block of at least `size` bytes, which are not initialised; empty if there is no memory. It
   /// is no longer than a quarter more, or twice that if it is short, unless a longer one is free.
-  [[nodiscard]] Block take(std::size_t size) noexcept {
+  [[nodiscard]] MemoryBlock take(std::size_t size) noexcept {
     const std::size_t rounded = rounded_up(size);
-    Block block = take_free(rounded);
+    MemoryBlock block = take_free(rounded);
     if (!block)
       block = {std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[rounded]), rounded};
     lent_ += block.size();
@@ -63,7 +63,7 @@ class BlockCache {
   }
 
   /// Takes a block of this cache back; frees it if enough are free already. Ignores an empty one.
-  void give_back(Block block) noexcept {
+  void give_back(MemoryBlock block) noexcept {
     if (!block) return;
     lent_ -= block.size();
     if (block.size() <= kLongestShort) {
@@ -79,7 +79,7 @@ class BlockCache {
   [[nodiscard]] std::size_t lent() const noexcept { return lent_; }
 
  private:
-  using List = std::vector<Block>;  // with room for all that it keeps: nothing allocates
+  using List = std::vector<MemoryBlock>;  // with room for all that it keeps: nothing allocates
 
   static constexpr std::size_t kShortest = 64;
   static constexpr std::size_t kLongestShort = 64 * 1024;
@@ -102,14 +102,14 @@ class BlockCache {
     return short_[static_cast<std::size_t>(std::countr_zero(size) - std::countr_zero(kShortest))];
   }
 
-  Block take_free(std::size_t size) noexcept {
+  MemoryBlock take_free(std::size_t size) noexcept {
     List& list = size <= kLongestShort ? list_of(size) : long_;
-    const auto found = std::find_if(list.rbegin(), list.rend(), [&](const Block& block) {
+    const auto found = std::find_if(list.rbegin(), list.rend(), [&](const MemoryBlock& block) {
       return block.size() >= size && block.size() / kMostSpare <= size;
     });
     if (found == list.rend()) return {};
     std::swap(*found, list.back());
-    Block block = std::move(list.back());
+    MemoryBlock block = std::move(list.back());
     list.pop_back();
     if (size > kLongestShort) kept_ -= block.size();
     return block;

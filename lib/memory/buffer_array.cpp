@@ -56,15 +56,15 @@ void BufferArray::stop() {
   started_ = false;
 }
 
-kernels::BufferArray BufferArray::view() const {
+kernels::BufferArrayView BufferArray::view() const {
   if (!started_) core::throw_bad_state(array_of(*region_), "stopped", "be looked at");
   return {reinterpret_cast<std::uint8_t*>(base_), shape_.element_size, shape_.stride, shape_.count};
 }
 
-kernels::BufferArray BufferArray::view(const Registrar& registrar) const {
-  kernels::BufferArray keyed = view();
+kernels::BufferArrayView BufferArray::view(const Registrar& registrar) const {
+  kernels::BufferArrayView keyed = view();
   const auto range = region_->find(base_, length_);
-  const Key* const key = range ? region_->key(registrar, *range) : nullptr;
+  const MemoryKey* const key = range ? region_->key(registrar, *range) : nullptr;
   if (key == nullptr) {
     throw Error(ErrorCode::not_found,
                 array_of(*region_) + " is not registered with " + registrar.name());

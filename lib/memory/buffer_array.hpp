@@ -33,11 +33,11 @@ class BufferArray {
 
   /// The view for host and device code, valid until stop(). Throws Error (bad_state) if it is not
   /// started.
-  [[nodiscard]] kernels::BufferArray view() const;
+  [[nodiscard]] kernels::BufferArrayView view() const;
   /// The same with the keys of `registrar`'s card, for elements that device code posts to it
   /// (kernels/rdma/buffers.hpp). Throws Error: bad_state, not_found for a registrar that is not the
   /// region's.
-  [[nodiscard]] kernels::BufferArray view(const Registrar& registrar) const;
+  [[nodiscard]] kernels::BufferArrayView view(const Registrar& registrar) const;
 
   [[nodiscard]] bool started() const noexcept { return started_; }
 

@@ -113,7 +113,7 @@ void MemoryRegion::register_all() {
   }
 }
 
-Key MemoryRegion::register_with(Registrar& registrar, std::size_t range) const {
+MemoryKey MemoryRegion::register_with(Registrar& registrar, std::size_t range) const {
   try {
     return registrar.register_range(ranges_[range], access());
   } catch (const Error& error) {
@@ -141,7 +141,8 @@ std::optional<std::size_t> MemoryRegion::find(const std::byte* address,
   return std::nullopt;
 }
 
-const Key* MemoryRegion::key_of_any(const Registrar& registrar, std::size_t range) const noexcept {
+const MemoryKey* MemoryRegion::key_of_any(const Registrar& registrar,
+                                          std::size_t range) const noexcept {
   if (!started_ || range >= ranges_.size()) return nullptr;
   const auto place = std::find(registrars_.begin(), registrars_.end(), &registrar);
   if (place == registrars_.end()) return nullptr;

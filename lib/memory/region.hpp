@@ -69,7 +69,7 @@ class MemoryRegion {
 
   /// The key of the range with index `range` for the registrar's device; null while stopped, and
   /// for a registrar or range that is not this region's. Any thread.
-  [[nodiscard]] const Key* key(const Registrar& registrar, std::size_t range) const noexcept {
+  [[nodiscard]] const MemoryKey* key(const Registrar& registrar, std::size_t range) const noexcept {
     // In its caller: each operation asks, mostly for the only range and registrar.
     if (&registrar == sole_registrar_ && range == 0) return keys_.data();
     return key_of_any(registrar, range);
@@ -87,10 +87,11 @@ class MemoryRegion {
 
  private:
   [[nodiscard]] std::string described() const { return "memory region '" + options_.name + "'"; }
-  [[nodiscard]] const Key* key_of_any(const Registrar& registrar, std::size_t range) const noexcept;
+  [[nodiscard]] const MemoryKey* key_of_any(const Registrar& registrar,
+                                            std::size_t range) const noexcept;
   void require_stopped(const char* action) const;
   void register_all();
-  [[nodiscard]] Key register_with(Registrar& registrar, std::size_t range) const;
+  [[nodiscard]] MemoryKey register_with(Registrar& registrar, std::size_t range) const;
   void deregister_all() noexcept;
 
   RegionOptions options_;
@@ -98,7 +99,7 @@ class MemoryRegion {
   std::vector<Registrar*> registrars_;
   std::vector<Pinning> pinnings_;  ///< only while started
   /// Only while started. The key of range r and registrar g is at r * registrars_.size() + g.
-  std::vector<Key> keys_;
+  std::vector<MemoryKey> keys_;
   /// Only while started, and if there is one range and one registrar.
   const Registrar* sole_registrar_ = nullptr;
   bool started_ = false;

@@ -77,7 +77,7 @@ std::vector<std::byte> export_remote(const MemoryRegion& region, const Registrar
   require_allowed(region, granted);
   std::vector<RemoteRange> remote;
   for (const Range& range : region.ranges()) {
-    const Key* key = region.key(registrar, remote.size());
+    const MemoryKey* key = region.key(registrar, remote.size());
     if (key == nullptr) {
       throw Error(ErrorCode::not_found, "memory region '" + region.name() +
                                             "' is not registered with " + registrar.name());

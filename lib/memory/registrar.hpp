@@ -9,7 +9,7 @@
 namespace offload::memory {
 
 /// The keys of a registered range.
-struct Key {
+struct MemoryKey {
   std::uint32_t local = 0;   ///< lkey: for this process's work requests
   std::uint32_t remote = 0;  ///< rkey: for a peer's work requests
   void* handle = nullptr;    ///< private to the registrar, for deregister()
@@ -26,10 +26,10 @@ class Registrar {
   [[nodiscard]] virtual std::string name() const = 0;
 
   /// Registers `range` with the rights `access`; peers address it by Range::address. Throws Error.
-  virtual Key register_range(const Range& range, Access access) = 0;
+  virtual MemoryKey register_range(const Range& range, Access access) = 0;
 
   /// Ends the registration. Logs a failure.
-  virtual void deregister(const Range& range, const Key& key) noexcept = 0;
+  virtual void deregister(const Range& range, const MemoryKey& key) noexcept = 0;
 };
 
 }  // namespace offload::memory

@@ -84,10 +84,10 @@ Estimate exponential(const Estimate& logs) {
   return {std::exp(logs.middle), std::exp(logs.low), std::exp(logs.high)};
 }
 
-std::vector<double> log_ratios(std::span<const Pair> pairs) {
+std::vector<double> log_ratios(std::span<const RepeatPair> pairs) {
   std::vector<double> ratios;
   ratios.reserve(pairs.size());
-  for (const Pair& pair : pairs) {
+  for (const RepeatPair& pair : pairs) {
     for (const double value : {pair.base, pair.compared}) {
       if (std::isfinite(value) && value > 0) continue;
       throw core::Error(core::ErrorCode::invalid_value,
@@ -109,7 +109,7 @@ Estimate estimate_median(std::span<const double> values) {
   return {median, std::min(estimate.low, median), std::max(estimate.high, median)};
 }
 
-Estimate estimate_ratio(std::span<const Pair> pairs) {
+Estimate estimate_ratio(std::span<const RepeatPair> pairs) {
   return exponential(interval_of(log_ratios(pairs)));
 }
 

@@ -12,7 +12,7 @@ struct Estimate {
 };
 
 /// The values of two repeats that belong together, such as one after the other.
-struct Pair {
+struct RepeatPair {
   double base = 0;
   double compared = 0;
 };
@@ -31,6 +31,6 @@ Estimate estimate_median(std::span<const double> values);
 /// signed-rank interval would be a third narrower for even noise; but one disturbed pair of ten
 /// makes it many times as wide, and this one not at all. Fewer than 3 pairs tell nothing: low is 0
 /// and high infinite. Throws core::Error (invalid_value) if a value is not finite and above 0.
-Estimate estimate_ratio(std::span<const Pair> pairs);
+Estimate estimate_ratio(std::span<const RepeatPair> pairs);
 
 }  // namespace offload::metrics

@@ -42,7 +42,7 @@ class Backlog {
     if (bytes.empty()) return true;
     // The first block has the size of the remainder; many short pieces make no row of short blocks.
     if (!has_place()) return false;
-    memory::Block block = cache_->take(std::max(bytes.size(), std::min(held_, kLongestSpare)));
+    auto block = cache_->take(std::max(bytes.size(), std::min(held_, kLongestSpare)));
     if (!block) return false;
     held_ += block.size();
     if (!empty()) blocks_.back().used = end_;
@@ -72,7 +72,7 @@ class Backlog {
   static constexpr std::size_t kLongestSpare = 256 * 1024;
 
   struct Piece {
-    memory::Block block;
+    memory::MemoryBlock block;
     std::size_t used;  ///< bytes; of the last one: end_
   };
 
@@ -88,7 +88,7 @@ class Backlog {
 
   /// Puts as many as fit into the last block; how many these were.
   std::size_t fill(std::span<const std::byte> bytes) noexcept {
-    const memory::Block& last = blocks_.back().block;
+    const memory::MemoryBlock& last = blocks_.back().block;
     const std::size_t count = std::min(bytes.size(), last.size() - end_);
     std::memcpy(last.data() + end_, bytes.data(), count);
     end_ += count;

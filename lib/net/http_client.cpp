@@ -19,7 +19,7 @@ namespace {
 /// The replies of programs of the suite are far shorter.
 constexpr std::size_t kMostBytes = 64U << 20;
 
-struct End {
+struct CurlDeleter {
   void operator()(CURL* curl) const noexcept { curl_easy_cleanup(curl); }
   void operator()(char* text) const noexcept { curl_free(text); }
 };
@@ -32,7 +32,7 @@ std::size_t append(const char* bytes, std::size_t size, std::size_t count, void*
 }
 
 /// The socket, and who is at its other end if it is a UNIX socket.
-struct Peer {
+struct UnixPeer {
   const std::string* path;
   curl_socket_t socket = CURL_SOCKET_BAD;
   int errnum = 0;         ///< why there is no socket
@@ -49,7 +49,7 @@ bool owns_folder(unsigned user, const std::string& path) {
 
 /// libcurl does not tell why it cannot open a socket.
 curl_socket_t open_socket(void* self, curlsocktype, curl_sockaddr* address) {
-  Peer& peer = *static_cast<Peer*>(self);
+  UnixPeer& peer = *static_cast<UnixPeer*>(self);
   peer.socket = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   if (peer.socket == CURL_SOCKET_BAD) peer.errnum = errno;
   return peer.socket;
@@ -57,7 +57,7 @@ curl_socket_t open_socket(void* self, curlsocktype, curl_sockaddr* address) {
 
 /// Checks the peer once it is connected, before anything is sent.
 int check_peer(void* self, char*, char*, int, int) {
-  Peer& peer = *static_cast<Peer*>(self);
+  UnixPeer& peer = *static_cast<UnixPeer*>(self);
   ucred owner{};
   socklen_t size = sizeof owner;
   if (::getsockopt(peer.socket, SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) {
@@ -75,7 +75,7 @@ int check_peer(void* self, char*, char*, int, int) {
 
 std::string url_of(CURL* curl, const HttpQuestion& question) {
   if (question.value.empty()) return question.url;
-  const std::unique_ptr<char, End> value(
+  const std::unique_ptr<char, CurlDeleter> value(
       curl_easy_escape(curl, question.value.data(), static_cast<int>(question.value.size())));
   if (!value) throw std::bad_alloc();
   return fmt::format("{}?value={}", question.url, value.get());
@@ -84,10 +84,10 @@ std::string url_of(CURL* curl, const HttpQuestion& question) {
 }  // namespace
 
 HttpAnswer ask(const HttpQuestion& question, core::Duration limit) {
-  const std::unique_ptr<CURL, End> curl(curl_easy_init());
+  const std::unique_ptr<CURL, CurlDeleter> curl(curl_easy_init());
   if (!curl) throw core::Error(core::ErrorCode::no_memory, "libcurl cannot be initialized");
   HttpAnswer answer{};
-  Peer peer{&question.unix_socket};
+  UnixPeer peer{&question.unix_socket};
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
   curl_easy_setopt(curl.get(), CURLOPT_URL, url_of(curl.get(), question).c_str());
   curl_easy_setopt(curl.get(), CURLOPT_OPENSOCKETFUNCTION, &open_socket);

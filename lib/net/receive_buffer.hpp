@@ -81,7 +81,7 @@ class ReceiveBuffer {
   }
 
   bool move_to(std::size_t size) noexcept {
-    memory::Block block = cache_->take(size);
+    memory::MemoryBlock block = cache_->take(size);
     if (!block) return false;
     const auto rest = bytes();
     if (!rest.empty()) std::memcpy(block.data(), rest.data(), rest.size());
@@ -93,7 +93,7 @@ class ReceiveBuffer {
 
   memory::BlockCache* cache_;
   std::size_t block_size_;
-  memory::Block memory_;
+  memory::MemoryBlock memory_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::uint64_t consumed_ = 0;

@@ -13,15 +13,15 @@
 namespace offload::packet {
 namespace {
 
-struct Capability {
+struct LinuxCapability {
   unsigned number;
   std::string_view name;
 };
 /// An AF_XDP socket, loading the program, attaching it (capabilities(7)). CAP_IPC_LOCK is not
 /// needed where `ulimit -l` leaves room for the frames, so it is named apart.
-constexpr std::array kNeeded = {Capability{CAP_NET_RAW, "CAP_NET_RAW"},
-                                Capability{CAP_BPF, "CAP_BPF"},
-                                Capability{CAP_NET_ADMIN, "CAP_NET_ADMIN"}};
+constexpr std::array kNeeded = {LinuxCapability{CAP_NET_RAW, "CAP_NET_RAW"},
+                                LinuxCapability{CAP_BPF, "CAP_BPF"},
+                                LinuxCapability{CAP_NET_ADMIN, "CAP_NET_ADMIN"}};
 
 bool has(unsigned number) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -34,7 +34,7 @@ bool has(unsigned number) {
 
 std::string missing_privileges() {
   std::string missing;
-  for (const Capability& each : kNeeded) {
+  for (const LinuxCapability& each : kNeeded) {
     // CAP_SYS_ADMIN also allows what CAP_BPF does (since Linux 5.8).
     if (has(each.number) || (each.number == CAP_BPF && has(CAP_SYS_ADMIN))) continue;
     missing += fmt::format("{}{}", missing.empty() ? "" : ", ", each.name);

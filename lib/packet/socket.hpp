@@ -33,10 +33,10 @@ class Socket {
   ~Socket();
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  [[nodiscard]] const kernels::packet::Ring<kernels::packet::Descriptor>& receive() const {
+  [[nodiscard]] const kernels::packet::Ring<kernels::packet::FrameDescriptor>& receive() const {
     return receive_;
   }
-  [[nodiscard]] const kernels::packet::Ring<kernels::packet::Descriptor>& send() const {
+  [[nodiscard]] const kernels::packet::Ring<kernels::packet::FrameDescriptor>& send() const {
     return send_;
   }
   /// Only for the first socket of a hardware queue.
@@ -65,8 +65,8 @@ class Socket {
   void bind(FrameMemory& memory, const SocketPlace& place) const;
 
   core::Fd fd_;
-  kernels::packet::Ring<kernels::packet::Descriptor> receive_{};
-  kernels::packet::Ring<kernels::packet::Descriptor> send_{};
+  kernels::packet::Ring<kernels::packet::FrameDescriptor> receive_{};
+  kernels::packet::Ring<kernels::packet::FrameDescriptor> send_{};
   kernels::packet::Ring<std::uint64_t> fill_{};
   kernels::packet::Ring<std::uint64_t> completions_{};
   std::vector<std::span<std::byte>> mappings_;

@@ -38,7 +38,7 @@ inline constexpr int kSilentIntervals = 5;
 using Token = std::array<std::byte, 16>;
 
 /// Bits of Hello::capabilities.
-enum Capability : std::uint32_t {
+enum HelloCapability : std::uint32_t {
   /// The worker rings the server's doorbell when the server sleeps. The server polls for a worker
   /// that cannot, such as a GPU.
   kRingsDoorbell = 1U << 0,

@@ -20,7 +20,7 @@ struct DataHeader {
                                ///< the sequence of its request
   std::uint32_t length = 0;    ///< of the content, bytes
   std::uint16_t count = 0;     ///< messages of a batch; 0: the content is one message
-  std::uint16_t status = 0;    ///< kernels::Status
+  std::uint16_t status = 0;    ///< kernels::ResponseStatus
 
   /// `from` holds at least kDataHeaderSize bytes.
   static DataHeader load(const std::byte* from) noexcept {

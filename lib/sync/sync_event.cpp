@@ -101,29 +101,29 @@ void SyncEvent::wake_sleepers() noexcept {
   ::syscall(SYS_futex, futex_word(*words_), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool SyncEvent::wait_greater(std::uint64_t threshold, Wait how, core::Duration limit) noexcept {
+bool SyncEvent::wait_greater(std::uint64_t threshold, WaitMode how, core::Duration limit) noexcept {
   return wait([threshold](std::uint64_t value) { return value > threshold; }, how, limit);
 }
 
-bool SyncEvent::wait_not_equal(std::uint64_t value, std::uint64_t mask, Wait how,
+bool SyncEvent::wait_not_equal(std::uint64_t value, std::uint64_t mask, WaitMode how,
                                core::Duration limit) noexcept {
   return wait([value, mask](std::uint64_t now) { return ((now ^ value) & mask) != 0; }, how, limit);
 }
 
 template <class Ends>
-bool SyncEvent::wait(Ends ends, Wait how, core::Duration limit) noexcept {
+bool SyncEvent::wait(Ends ends, WaitMode how, core::Duration limit) noexcept {
   if (ends(get())) return true;
   const core::TimePoint start = core::Clock::now();
   const auto deadline =
       limit > core::TimePoint::max() - start ? core::TimePoint::max() : start + limit;
   for (std::uint32_t polls = 1;; ++polls) {
     switch (how) {
-      case Wait::spin: core::cpu_relax(); break;
-      case Wait::yield: std::this_thread::yield(); break;
-      case Wait::block: sleep(ends, deadline); break;
+      case WaitMode::spin: core::cpu_relax(); break;
+      case WaitMode::yield: std::this_thread::yield(); break;
+      case WaitMode::block: sleep(ends, deadline); break;
     }
     if (ends(get())) return true;
-    if (how == Wait::spin && polls % kSpinsPerClock != 0) continue;
+    if (how == WaitMode::spin && polls % kSpinsPerClock != 0) continue;
     if (core::Clock::now() >= deadline) return ends(get());
   }
 }

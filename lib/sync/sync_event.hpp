@@ -22,7 +22,7 @@ enum class Publisher : std::uint8_t {
 };
 
 /// The way in which a subscriber waits.
-enum class Wait : std::uint8_t {
+enum class WaitMode : std::uint8_t {
   spin,   ///< lowest latency; keeps the processor
   yield,  ///< yields the processor between polls
   block,  ///< sleeps in futex(2), for long waits
@@ -65,10 +65,11 @@ class SyncEvent {
   std::uint64_t add(std::uint64_t count) noexcept;
 
   /// Waits until get() > `threshold`; false if `limit` expires first.
-  [[nodiscard]] bool wait_greater(std::uint64_t threshold, Wait how, core::Duration limit) noexcept;
+  [[nodiscard]] bool wait_greater(std::uint64_t threshold, WaitMode how,
+                                  core::Duration limit) noexcept;
   /// Waits until the bits of `mask` in get() are others than those in `value`; false if `limit`
   /// expires first.
-  [[nodiscard]] bool wait_not_equal(std::uint64_t value, std::uint64_t mask, Wait how,
+  [[nodiscard]] bool wait_not_equal(std::uint64_t value, std::uint64_t mask, WaitMode how,
                                     core::Duration limit) noexcept;
 
   [[nodiscard]] Publisher publisher() const noexcept { return publisher_; }
@@ -83,7 +84,7 @@ class SyncEvent {
   SyncEvent(Publisher publisher, memory::SharedMemory memory);
   void wake_sleepers() noexcept;
   template <class Ends>
-  bool wait(Ends ends, Wait how, core::Duration limit) noexcept;
+  bool wait(Ends ends, WaitMode how, core::Duration limit) noexcept;
   template <class Ends>
   void sleep(Ends ends, core::TimePoint deadline) noexcept;
 

@@ -36,7 +36,7 @@ void CommandQueue::close() {
   done_.notify_all();
 }
 
-CommandResult CommandQueue::ask(Command command) {
+CommandResult CommandQueue::ask(AdminCommand command) {
   const auto mine = std::make_shared<Waiting>();
   mine->command = std::move(command);
   std::unique_lock lock(mutex_);
@@ -50,7 +50,7 @@ CommandResult CommandQueue::ask(Command command) {
   return {CommandResult::Status::refused, "the control thread does not answer"};
 }
 
-void CommandQueue::carry_out(const std::function<CommandResult(const Command&)>& run) {
+void CommandQueue::carry_out(const std::function<CommandResult(const AdminCommand&)>& run) {
   std::unique_lock lock(mutex_);
   while (!waiting_.empty()) {
     const auto next = std::move(waiting_.front());

@@ -12,7 +12,7 @@
 namespace offload::telemetry {
 
 /// A command to a running program.
-struct Command {
+struct AdminCommand {
   std::string name;
   std::string argument;  ///< empty: none
 };
@@ -34,17 +34,17 @@ class CommandQueue {
       : notify_(std::move(notify)), patience_(patience) {}
 
   /// Any thread but the control thread. Nothing is done where that does not answer in time.
-  CommandResult ask(Command command);
+  CommandResult ask(AdminCommand command);
 
   /// The control thread, before it ends: refuses what waits, and all that comes.
   void close();
 
   /// The control thread: carries out what waits by `run`, which throws nothing.
-  void carry_out(const std::function<CommandResult(const Command&)>& run);
+  void carry_out(const std::function<CommandResult(const AdminCommand&)>& run);
 
  private:
   struct Waiting {
-    Command command;
+    AdminCommand command;
     CommandResult result{};
     bool is_done = false;
   };

@@ -39,7 +39,7 @@ HttpResponse say(const Condition& condition) {
 
 }  // namespace
 
-View::View(const Endpoint& endpoint, std::string program, const Source& source)
+View::View(const MetricsAddress& endpoint, std::string program, const Source& source)
     : program_(std::move(program)), source_(&source) {
   auto listeners =
       net::listen_tcp_at_each(net::resolve(endpoint.host, endpoint.port, true), kBacklog);

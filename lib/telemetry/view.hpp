@@ -12,9 +12,9 @@
 #include "net/own_file.hpp"
 #include "net/socket.hpp"
 #include "telemetry/command_queue.hpp"
-#include "telemetry/endpoint.hpp"
 #include "telemetry/exposition.hpp"
 #include "telemetry/http_server.hpp"
+#include "telemetry/options.hpp"
 
 namespace offload::telemetry {
 
@@ -53,10 +53,10 @@ class View {
   static constexpr core::Duration kPageAge = std::chrono::milliseconds(100);
 
   /// Listens on TCP, at each address of the endpoint's name, and takes GET and HEAD alone. If only
-  /// this machine can connect, a request has to name it as Endpoint::is_named_by() says, else it is
-  /// answered with 421. `source` outlives it. `program`: its name. Throws Error if it cannot listen
-  /// there.
-  View(const Endpoint& endpoint, std::string program, const Source& source);
+  /// this machine can connect, a request has to name it as MetricsAddress::is_named_by() says, else
+  /// it is answered with 421. `source` outlives it. `program`: its name. Throws Error if it cannot
+  /// listen there.
+  View(const MetricsAddress& endpoint, std::string program, const Source& source);
   /// Listens at a UNIX socket, which it removes at its end, for this user and root. Takes commands
   /// as well: POST /NAME?value=ARGUMENT goes to `commands`, which outlives it. Throws Error.
   View(const std::string& path, std::string program, const Source& source, CommandQueue& commands);
@@ -83,9 +83,9 @@ class View {
 
   std::string program_;
   const Source* source_;
-  CommandQueue* commands_ = nullptr;  ///< null: it takes none
-  std::optional<net::OwnFile> file_;  ///< of the UNIX socket
-  std::optional<Endpoint> named_;     ///< a request has to name it
+  CommandQueue* commands_ = nullptr;     ///< null: it takes none
+  std::optional<net::OwnFile> file_;     ///< of the UNIX socket
+  std::optional<MetricsAddress> named_;  ///< a request has to name it
   std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   std::mutex mutex_;           ///< of the servers' threads
   std::array<Page, 2> pages_;  ///< summed, and per thread; under the mutex, as is the next

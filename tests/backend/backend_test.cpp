@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using core::Clock;
-using kernels::Status;
+using kernels::ResponseStatus;
 using support::Bytes;
 using test::ServedChannel;
 
@@ -187,7 +187,7 @@ TEST_P(Backends, AnswersBatches) {
       channel.flush();
       for (const Bytes& response : due) {
         ASSERT_EQ(channel.await(), response) << service << ", round " << round;
-        ASSERT_EQ(channel.server.last_status, Status::ok);
+        ASSERT_EQ(channel.server.last_status, ResponseStatus::ok);
       }
     }
     EXPECT_LT(channel.server.requester.slots().posted() - first_slot, posted * 2 / 3);
@@ -253,7 +253,7 @@ TEST_P(Backends, ReportsWhatIsMalformedAndGoesOn) {
     const auto response = channel.await();
     ASSERT_TRUE(response.has_value());
     EXPECT_TRUE(response->empty());
-    EXPECT_EQ(channel.server.last_status, Status::bad_length);
+    EXPECT_EQ(channel.server.last_status, ResponseStatus::bad_length);
   }
 }
 

@@ -140,7 +140,7 @@ TEST_F(Worker, AnAnswerThatIsNoneIsAFault) {
   start();
   const auto message = post(10);
   EXPECT_EQ(channel_.await(), Bytes{});
-  EXPECT_EQ(channel_.server.last_status, kernels::Status::bad_length);
+  EXPECT_EQ(channel_.server.last_status, kernels::ResponseStatus::bad_length);
   Fault fault{};
   ASSERT_TRUE(eventually([&] { return worker_->take_fault(fault); }));
   EXPECT_EQ(fault.channel, 5U);
@@ -182,10 +182,10 @@ TEST_F(Worker, OfABatchAMessageWithoutAnAnswerIsRefusedAlone) {
   channel_.flush();
   orders_.hold = false;
   EXPECT_EQ(channel_.await(), Bytes{});
-  EXPECT_EQ(channel_.server.last_status, kernels::Status::bad_length);
+  EXPECT_EQ(channel_.server.last_status, kernels::ResponseStatus::bad_length);
   for (std::uint32_t i = 1; i < 3; ++i) {
     EXPECT_EQ(channel_.await(), support::reversed(messages[i]));
-    EXPECT_EQ(channel_.server.last_status, kernels::Status::ok);
+    EXPECT_EQ(channel_.server.last_status, kernels::ResponseStatus::ok);
   }
   Fault fault{};
   EXPECT_TRUE(eventually([&] { return worker_->take_fault(fault); }));

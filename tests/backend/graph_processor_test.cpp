@@ -49,7 +49,7 @@ class GraphProcessorTest : public testing::Test {
                               const std::vector<std::uint32_t>& lengths) {
     for (std::uint32_t message = 0; message < lengths.size(); ++message) {
       const auto& entry = processor.responses(i)->entries[message];
-      ASSERT_EQ(entry.status, kernels::Status::ok);
+      ASSERT_EQ(entry.status, kernels::ResponseStatus::ok);
       ASSERT_EQ(entry.length, lengths[message]);
       const std::uint8_t* const from =
           processor.responses(i)->payloads() + processor.requests(i)->entries[message].place;

@@ -93,7 +93,7 @@ class PostedChannel {
     const kernels::ChannelView view = there_.endpoint().view;
     const kernels::Packet header = kernels::load_packet(view.response(0).packets);
     return header.flag == view.layout.flag_of(0) &&
-           header.data[1] == static_cast<std::uint32_t>(kernels::Status::bad_length);
+           header.data[1] == static_cast<std::uint32_t>(kernels::ResponseStatus::bad_length);
   }
   /// The next response, if it is there; its slot is free then.
   std::optional<support::Bytes> take() { return server.take(); }
@@ -132,7 +132,8 @@ class PostedChannel {
     return worked;
   }
   /// Requests where the back end has them, responses where the card writes them.
-  static channel::Endpoint server_end(channel::Endpoint here, const channel::Endpoint& there) {
+  static channel::ChannelEndpoint server_end(channel::ChannelEndpoint here,
+                                             const channel::ChannelEndpoint& there) {
     here.view.responses = there.view.responses;
     return here;
   }

@@ -10,7 +10,7 @@
 namespace offload::backend {
 namespace {
 
-using kernels::Status;
+using kernels::ResponseStatus;
 using support::Bytes;
 using Taken = StagedBatch::Taken;
 
@@ -101,18 +101,18 @@ TEST_F(Staged, ALengthOverTheLimitIsRefusedAtOnce) {
   EXPECT_EQ(batch_.count(), 0U);
   const kernels::Packet header = kernels::load_packet(memory.response(0).packets);
   EXPECT_EQ(header.flag, 1U);
-  EXPECT_EQ(header.data[1], static_cast<std::uint32_t>(Status::bad_length));
+  EXPECT_EQ(header.data[1], static_cast<std::uint32_t>(ResponseStatus::bad_length));
 }
 
 TEST_F(Staged, WhatComesBackIsCheckedToo) {
   struct Bad {
     std::uint32_t length;
-    Status status;
+    ResponseStatus status;
   };
-  const Bad cases[] = {{0, Status::bad_length},
-                       {49, Status::ok},  // more than there is room for
-                       {kLongest + 1, Status::ok},
-                       {0xffff'fff0, Status::ok}};
+  const Bad cases[] = {{0, ResponseStatus::bad_length},
+                       {49, ResponseStatus::ok},  // more than there is room for
+                       {kLongest + 1, ResponseStatus::ok},
+                       {0xffff'fff0, ResponseStatus::ok}};
   for (const Bad& bad : cases) {
     ASSERT_TRUE(channel_.post(support::random_bytes(10, 1)));
     batch_.clear();
@@ -121,7 +121,7 @@ TEST_F(Staged, WhatComesBackIsCheckedToo) {
     processor_.responses(0)->entries[0] = {bad.length, bad.status};
     EXPECT_FALSE(batch_.answer(channel_.memory(), 0, staging_));
     EXPECT_EQ(channel_.take(), Bytes{});
-    EXPECT_EQ(channel_.server.last_status, Status::bad_length);
+    EXPECT_EQ(channel_.server.last_status, ResponseStatus::bad_length);
   }
 }
 
@@ -155,7 +155,7 @@ TEST_F(Staged, TakesAllMessagesOfASlotAndAnswersThemInIt) {
     }
     for (const Bytes& response : due) {
       EXPECT_EQ(channel_.take(), response);
-      EXPECT_EQ(channel_.server.last_status, Status::ok);
+      EXPECT_EQ(channel_.server.last_status, ResponseStatus::ok);
     }
     EXPECT_EQ(channel_.take(), support::reversed(alone));
   }
@@ -196,7 +196,7 @@ TEST_F(Staged, ATableThatLiesIsRefusedAtOnce) {
     EXPECT_EQ(batch_.slots(), 0U);
     ASSERT_TRUE(channel_.post({}));
     EXPECT_EQ(channel_.take(), Bytes{});
-    EXPECT_EQ(channel_.server.last_status, Status::bad_length);
+    EXPECT_EQ(channel_.server.last_status, ResponseStatus::bad_length);
   }
 }
 
@@ -210,7 +210,8 @@ TEST_F(Staged, WhatComesBackForABatchIsCheckedToo) {
   due[1].clear();
   for (std::uint32_t i = 0; i < 3; ++i) {
     EXPECT_EQ(channel_.take(), due[i]);
-    EXPECT_EQ(channel_.server.last_status, i == 1 ? Status::bad_length : Status::ok);
+    EXPECT_EQ(channel_.server.last_status,
+              i == 1 ? ResponseStatus::bad_length : ResponseStatus::ok);
   }
 
   batch_.clear();
@@ -223,7 +224,7 @@ TEST_F(Staged, WhatComesBackForABatchIsCheckedToo) {
   EXPECT_FALSE(batch_.answer(channel_.memory(), 0, staging_));
   ASSERT_TRUE(channel_.post({}));
   EXPECT_EQ(channel_.take(), Bytes{});
-  EXPECT_EQ(channel_.server.last_status, Status::bad_length);
+  EXPECT_EQ(channel_.server.last_status, ResponseStatus::bad_length);
 }
 
 TEST_F(Staged, HoldsSoManyOfBatchesAtMost) {

@@ -27,7 +27,7 @@ inline OwnedChannelFds passed_fds(const ChannelMemory& memory) {
 /// A requester on an engine of its own, whose messages are sent and taken one by one.
 class Server {
  public:
-  explicit Server(const Endpoint& endpoint) : requester(endpoint, *this) {
+  explicit Server(const ChannelEndpoint& endpoint) : requester(endpoint, *this) {
     requester.open(engine);
     requester.set_wakeup(Wakeup::doorbell);
   }
@@ -70,7 +70,7 @@ class Server {
 
   progress::Engine engine;
   Requester requester;
-  kernels::Status last_status = kernels::Status::ok;
+  kernels::ResponseStatus last_status = kernels::ResponseStatus::ok;
 
  private:
   std::deque<PostRecvTask*> received_;

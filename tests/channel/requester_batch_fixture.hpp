@@ -35,19 +35,19 @@ class RequesterBatch : public testing::Test {
   void expect_next() {
     PostRecvTask* const task = ends_.server.receive();
     ASSERT_NE(task, nullptr) << answered_;
-    EXPECT_EQ(task->response_status(), kernels::Status::ok);
+    EXPECT_EQ(task->response_status(), kernels::ResponseStatus::ok);
     EXPECT_EQ(task->sequence(), answered_);
     EXPECT_EQ(support::copy_of(task->payload()), support::reversed(messages_[answered_++]));
     EXPECT_TRUE(requester_.release(*task).ok());
     requester_.flush();
   }
   /// The statuses of all responses that have come; those that are not ok have no payload.
-  std::vector<kernels::Status> statuses() {
-    std::vector<kernels::Status> all;
+  std::vector<kernels::ResponseStatus> statuses() {
+    std::vector<kernels::ResponseStatus> all;
     while (PostRecvTask* const task = ends_.server.receive()) {
       all.push_back(task->response_status());
-      EXPECT_TRUE(all.back() == kernels::Status::ok || task->payload().empty());
-      EXPECT_TRUE(all.back() == kernels::Status::ok || task->frame().empty());
+      EXPECT_TRUE(all.back() == kernels::ResponseStatus::ok || task->payload().empty());
+      EXPECT_TRUE(all.back() == kernels::ResponseStatus::ok || task->frame().empty());
       EXPECT_TRUE(requester_.release(*task).ok());
     }
     requester_.flush();

@@ -12,7 +12,7 @@ namespace offload::channel {
 namespace {
 
 using kernels::Outcome;
-using kernels::Status;
+using kernels::ResponseStatus;
 using support::Bytes;
 using support::random_bytes;
 using support::reversed;
@@ -223,7 +223,7 @@ TEST_F(RequesterBatch, OneOfABatchCanBeGivenUp) {
   for (int& user : users) ASSERT_TRUE(requester_.post(random_bytes(20, 1), &user).ok());
   requester_.flush();
   std::size_t number = 0;
-  requester_.for_each_pending([&](SendTask& request) {
+  requester_.for_each_pending([&](RequestTask& request) {
     if (number++ == 1) request.user_data = nullptr;
   });
   ASSERT_EQ(ends_.serve(0), Outcome::answered);
@@ -252,7 +252,7 @@ TEST_F(RequesterBatch, BatchesAreCarriedOverWhole) {
     }
     // The second batch is given up as a whole, of the third every other message.
     std::size_t number = 0;
-    requester.for_each_pending([&](SendTask& request) {
+    requester.for_each_pending([&](RequestTask& request) {
       if ((number >= 1 && number < 8) || (number >= 8 && number < 21 && number % 2 == 0)) {
         request.user_data = nullptr;
       }

@@ -11,7 +11,7 @@ namespace offload::channel {
 namespace {
 
 using kernels::Outcome;
-using kernels::Status;
+using kernels::ResponseStatus;
 using protocol::MessageId;
 using support::Bytes;
 using support::random_bytes;
@@ -25,7 +25,7 @@ TEST_F(RequesterLies, ARefusedBatchRefusesEachOfItsMessages) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(post(20));
   requester_.flush();
   kernels::refuse(kernels::SingleLane{}, ends_.worker.view().response(0), 1);
-  EXPECT_EQ(statuses(), std::vector(3, Status::bad_length));
+  EXPECT_EQ(statuses(), std::vector(3, ResponseStatus::bad_length));
 }
 
 TEST_F(RequesterLies, ARefusedMessageIsRefusedAlone) {
@@ -35,7 +35,8 @@ TEST_F(RequesterLies, ARefusedMessageIsRefusedAlone) {
   const Bytes last = frame_of(reversed(messages_[2]));
   overwrite(32, refused);
   overwrite(32 + refused.size(), last);
-  EXPECT_EQ(statuses(), (std::vector{Status::ok, Status::bad_length, Status::ok}));
+  EXPECT_EQ(statuses(),
+            (std::vector{ResponseStatus::ok, ResponseStatus::bad_length, ResponseStatus::ok}));
 }
 
 TEST_F(RequesterLies, AnotherNumberOfResponsesIsNone) {
@@ -50,7 +51,7 @@ TEST_F(RequesterLies, AnotherNumberOfResponsesIsNone) {
     for (int i = 0; i < 3; ++i) {
       PostRecvTask* const task = ends.server.receive();
       ASSERT_NE(task, nullptr);
-      EXPECT_EQ(task->response_status(), Status::bad_length) << count;
+      EXPECT_EQ(task->response_status(), ResponseStatus::bad_length) << count;
       EXPECT_TRUE(task->payload().empty());
     }
     EXPECT_EQ(ends.server.receive(), nullptr);
@@ -62,7 +63,7 @@ TEST_F(RequesterLies, ABatchIsNoAnswerToOneMessage) {
   requester_.flush();
   ASSERT_EQ(ends_.serve(0), Outcome::answered);
   ends_.worker.view().response(0).packets[0].data[2] = 1;
-  EXPECT_EQ(statuses(), std::vector(1, Status::bad_length));
+  EXPECT_EQ(statuses(), std::vector(1, ResponseStatus::bad_length));
 }
 
 TEST_F(RequesterLies, ABatchThatIsTooLongIsNone) {
@@ -70,7 +71,7 @@ TEST_F(RequesterLies, ABatchThatIsTooLongIsNone) {
   requester_.flush();
   kernels::store_packet(ends_.worker.view().response(0).packets,
                         {{kernels::kMaxBatchContent + 1, 0, 3}, 1});
-  EXPECT_EQ(statuses(), std::vector(3, Status::bad_length));
+  EXPECT_EQ(statuses(), std::vector(3, ResponseStatus::bad_length));
 }
 
 // From the first frame that is none on, nobody knows where the next begins.
@@ -101,11 +102,12 @@ TEST_F(RequesterLies, WhatFollowsAFrameThatIsNoneIsNone) {
       const std::size_t at = 32 + lie.offset + i;
       std::memcpy(reinterpret_cast<std::byte*>(&packets[1 + at / 12]) + at % 12, &lie.bytes[i], 1);
     }
-    std::vector<Status> found;
+    std::vector<ResponseStatus> found;
     while (PostRecvTask* const task = ends.server.receive()) {
       found.push_back(task->response_status());
     }
-    EXPECT_EQ(found, (std::vector{Status::ok, Status::bad_length, Status::bad_length}))
+    EXPECT_EQ(found, (std::vector{ResponseStatus::ok, ResponseStatus::bad_length,
+                                  ResponseStatus::bad_length}))
         << lie.offset;
   }
 }
@@ -114,7 +116,8 @@ TEST_F(RequesterLies, WhatIsCutOffIsNone) {
   exchange_three();
   kernels::Packet& header = ends_.worker.view().response(0).packets[0];
   header.data[0] = 2 * 32 + 5;
-  EXPECT_EQ(statuses(), (std::vector{Status::ok, Status::ok, Status::bad_length}));
+  EXPECT_EQ(statuses(),
+            (std::vector{ResponseStatus::ok, ResponseStatus::ok, ResponseStatus::bad_length}));
 }
 
 TEST_F(RequesterLies, AWorkerCannotChangeWhatWasChecked) {

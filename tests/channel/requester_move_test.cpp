@@ -122,7 +122,7 @@ TEST_F(RequesterMove, IntoAnotherPhaseOfSlotsAndLaps) {
 TEST_F(RequesterMove, WhatWasGivenUpIsLeftBehind) {
   for (const std::size_t length : {10U, 20U, 1000U, 30U}) post(length);
   std::size_t number = 0;
-  server_.requester.for_each_pending([&](SendTask& request) {
+  server_.requester.for_each_pending([&](RequestTask& request) {
     if (number++ % 2 == 0) request.user_data = nullptr;
   });
   Worker second;

@@ -11,7 +11,7 @@ namespace offload::channel {
 namespace {
 
 using kernels::Outcome;
-using kernels::Status;
+using kernels::ResponseStatus;
 using protocol::MessageId;
 using support::Bytes;
 
@@ -20,7 +20,7 @@ struct Delivered {
   void* user_data;
   std::uint32_t count;
   std::uint64_t last;
-  Status status;
+  ResponseStatus status;
   Bytes frames;  ///< else, of one response: empty
   Bytes payload;
 
@@ -78,11 +78,11 @@ class RequesterRuns : public testing::Test {
   Delivered run(int& client, std::size_t from, std::size_t to) const {
     const Bytes all = frames(from, to);
     return {&client, static_cast<std::uint32_t>(to - from + 1),
-            to,      Status::ok,
+            to,      ResponseStatus::ok,
             all,     from == to ? Bytes(all.begin() + kernels::kFrameHeader, all.end()) : Bytes{}};
   }
   Delivered bad(int& client, std::size_t message) const {
-    return {&client, 1, message, Status::bad_length, {}, {}};
+    return {&client, 1, message, ResponseStatus::bad_length, {}, {}};
   }
 
  public:
@@ -156,7 +156,7 @@ TEST_F(RequesterRuns, AResponseThatIsTooLongIsBadAlone) {
   Delivered third = run(a_, 2, 2);
   third.payload = support::random_bytes(19, 2);
   const Bytes rest = frames(3, 4);
-  Delivered behind{&a_, 3, 4, Status::ok, shorter, {}};
+  Delivered behind{&a_, 3, 4, ResponseStatus::ok, shorter, {}};
   behind.frames.insert(behind.frames.end(), rest.begin(), rest.end());
   EXPECT_EQ(take(), (std::vector{run(a_, 0, 0), bad(a_, 1), behind}));
 }
@@ -202,7 +202,7 @@ TEST_F(RequesterRuns, EndWhereAFrameIsNone) {
 
 TEST_F(RequesterRuns, OfWhatWasGivenUpAreNobodys) {
   post_all({&a_, &a_, &a_});
-  requester_.for_each_pending([](SendTask& request) { request.user_data = nullptr; });
+  requester_.for_each_pending([](RequestTask& request) { request.user_data = nullptr; });
   serve(0);
   ASSERT_EQ(take().size(), 1U);
   EXPECT_EQ(delivered_[0].user_data, nullptr);

@@ -12,7 +12,7 @@ namespace offload::channel {
 namespace {
 
 using kernels::Outcome;
-using kernels::Status;
+using kernels::ResponseStatus;
 using support::Bytes;
 using support::random_bytes;
 using support::reversed;
@@ -113,7 +113,7 @@ TEST(Requester, ARequestThatIsGivenUpIsAnsweredToNobody) {
   ASSERT_NE(first, nullptr);
   std::vector<void*> pending;
   ends.server.requester.for_each_pending(
-      [&](SendTask& request) { pending.push_back(std::exchange(request.user_data, nullptr)); });
+      [&](RequestTask& request) { pending.push_back(std::exchange(request.user_data, nullptr)); });
   EXPECT_EQ(pending, (std::vector<void*>{users + 1, users + 2}));
   EXPECT_EQ(first->user_data, users);
   ASSERT_EQ(ends.serve(1), Outcome::answered);
@@ -145,7 +145,7 @@ TEST(Requester, AResponseKnowsItsRequest) {
     ASSERT_NE(task, nullptr);
     EXPECT_EQ(task->user_data, users + i);
     EXPECT_EQ(task->sequence(), i);
-    EXPECT_EQ(task->response_status(), Status::ok);
+    EXPECT_EQ(task->response_status(), ResponseStatus::ok);
     ASSERT_TRUE(ends.server.requester.release(*task).ok());
     ends.server.requester.flush();
   }
@@ -193,7 +193,7 @@ constexpr std::uint64_t kFlagPeriod = std::uint64_t{1} << 31;  ///< laps
 
 /// Sends one message from `sequence` on, as a requester that has come so far.
 void exchange_at(Ends& ends, std::uint64_t sequence, const Bytes& message) {
-  Endpoint endpoint = ends.memory.endpoint();
+  ChannelEndpoint endpoint = ends.memory.endpoint();
   endpoint.first = sequence;
   test::Server server(endpoint);
   ASSERT_TRUE(server.post(message));
@@ -206,7 +206,7 @@ TEST(Requester, FreshMemoryIsNoResponseInAnyLap) {
     for (std::uint64_t lap = wrap - 3; lap != wrap + 3; ++lap) {
       Ends ends(1, 1000);
       const auto message = random_bytes(lap % 2 == 0 ? 1000 : 30, 1);
-      Endpoint endpoint = ends.memory.endpoint();
+      ChannelEndpoint endpoint = ends.memory.endpoint();
       endpoint.first = lap;
       test::Server server(endpoint);
       EXPECT_EQ(ends.serve(lap), Outcome::nothing) << lap;
@@ -248,7 +248,7 @@ TEST(Requester, AResponseOverTheLimitHasNoPayload) {
       kernels::store_packet(ends.worker.view().response(0).packets, {{length, 0, 0}, 1});
       PostRecvTask* const task = ends.server.receive();
       ASSERT_NE(task, nullptr);
-      EXPECT_EQ(task->response_status(), Status::bad_length);
+      EXPECT_EQ(task->response_status(), ResponseStatus::bad_length);
       EXPECT_TRUE(task->payload().empty());
     }
   }
@@ -261,7 +261,7 @@ TEST(Requester, ARefusalIsPassedOn) {
   ASSERT_EQ(ends.serve(0), Outcome::refused);
   PostRecvTask* const task = ends.server.receive();
   ASSERT_NE(task, nullptr);
-  EXPECT_EQ(task->response_status(), Status::bad_length);
+  EXPECT_EQ(task->response_status(), ResponseStatus::bad_length);
   EXPECT_TRUE(task->payload().empty());
 }
 

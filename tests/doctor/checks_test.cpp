@@ -22,7 +22,7 @@ class Checks : public testing::Test {
 };
 
 TEST_F(Checks, AMachineOfWhichNothingIsKnownHasNoErrors) {
-  for (const Finding& finding : check_machine(machine_.tree(), Role::any)) {
+  for (const Finding& finding : check_machine(machine_.tree(), MachineRole::any)) {
     EXPECT_LE(finding.severity, Severity::note) << finding.subject << ": " << finding.found;
   }
 }
@@ -127,29 +127,30 @@ TEST_F(Checks, WhatTheKernelHas) {
 }
 
 TEST_F(Checks, AGpuIsMissingOnlyWhereOneIsWanted) {
-  EXPECT_EQ(one(check_gpus(machine_.tree(), Role::any)).severity, Severity::note);
-  EXPECT_EQ(one(check_gpus(machine_.tree(), Role::server)).severity, Severity::note);
-  EXPECT_EQ(one(check_gpus(machine_.tree(), Role::worker)).severity, Severity::error);
-  EXPECT_EQ(one(check_gpu_driver(machine_.tree(), Role::server)).severity, Severity::note);
-  EXPECT_EQ(one(check_gpu_driver(machine_.tree(), Role::worker)).severity, Severity::error);
+  EXPECT_EQ(one(check_gpus(machine_.tree(), MachineRole::any)).severity, Severity::note);
+  EXPECT_EQ(one(check_gpus(machine_.tree(), MachineRole::server)).severity, Severity::note);
+  EXPECT_EQ(one(check_gpus(machine_.tree(), MachineRole::worker)).severity, Severity::error);
+  EXPECT_EQ(one(check_gpu_driver(machine_.tree(), MachineRole::server)).severity, Severity::note);
+  EXPECT_EQ(one(check_gpu_driver(machine_.tree(), MachineRole::worker)).severity, Severity::error);
 }
 
 TEST_F(Checks, AGpuAndItsDriver) {
   machine_.add_gpu("0000:01:00.0", 0);
-  const auto driver = one(check_gpu_driver(machine_.tree(), Role::worker));
+  const auto driver = one(check_gpu_driver(machine_.tree(), MachineRole::worker));
   EXPECT_EQ(driver.severity, Severity::good);
   EXPECT_EQ(driver.found, "NVIDIA UNIX Open Kernel Module for x86_64  580.65.06");
-  EXPECT_EQ(one(check_gpus(machine_.tree(), Role::worker)).severity, Severity::good);
+  EXPECT_EQ(one(check_gpus(machine_.tree(), MachineRole::worker)).severity, Severity::good);
 
   machine_.remove("/dev/nvidia-uvm");
-  EXPECT_EQ(check_gpu_driver(machine_.tree(), Role::worker).back().severity, Severity::error);
-  EXPECT_EQ(check_gpu_driver(machine_.tree(), Role::any).back().severity, Severity::warning);
+  EXPECT_EQ(check_gpu_driver(machine_.tree(), MachineRole::worker).back().severity,
+            Severity::error);
+  EXPECT_EQ(check_gpu_driver(machine_.tree(), MachineRole::any).back().severity, Severity::warning);
 
   machine_.remove("/sys/bus/pci/devices/0000:01:00.0/driver");
-  EXPECT_EQ(one(check_gpus(machine_.tree(), Role::worker)).severity, Severity::error);
+  EXPECT_EQ(one(check_gpus(machine_.tree(), MachineRole::worker)).severity, Severity::error);
   machine_.remove("/proc/driver");
   machine_.write("/sys/module/nouveau/initstate", "live");
-  EXPECT_NE(one(check_gpu_driver(machine_.tree(), Role::any)).found.find("nouveau"),
+  EXPECT_NE(one(check_gpu_driver(machine_.tree(), MachineRole::any)).found.find("nouveau"),
             std::string::npos);
 }
 
@@ -162,20 +163,21 @@ TEST_F(Checks, OtherDisplaysAreNoGpus) {
 }
 
 TEST_F(Checks, RdmaPorts) {
-  EXPECT_EQ(one(check_rdma_devices(machine_.tree(), Role::any)).severity, Severity::note);
-  EXPECT_EQ(one(check_rdma_devices(machine_.tree(), Role::server)).severity, Severity::warning);
+  EXPECT_EQ(one(check_rdma_devices(machine_.tree(), MachineRole::any)).severity, Severity::note);
+  EXPECT_EQ(one(check_rdma_devices(machine_.tree(), MachineRole::server)).severity,
+            Severity::warning);
   machine_.add_card("mlx5_0", 0);
-  const auto good = one(check_rdma_devices(machine_.tree(), Role::server));
+  const auto good = one(check_rdma_devices(machine_.tree(), MachineRole::server));
   EXPECT_EQ(good.severity, Severity::good);
   EXPECT_EQ(good.found, "ACTIVE, Ethernet, 400 Gb/sec (4X NDR), RoCE v2 at GID 1");
 
   const std::string port = "/sys/class/infiniband/mlx5_0/ports/1";
   machine_.write(port + "/gids/1", "0000:0000:0000:0000:0000:0000:0000:0000\n");
-  EXPECT_EQ(one(check_rdma_devices(machine_.tree(), Role::any)).severity, Severity::warning);
+  EXPECT_EQ(one(check_rdma_devices(machine_.tree(), MachineRole::any)).severity, Severity::warning);
   machine_.write(port + "/link_layer", "InfiniBand\n");  // has no GIDs of that kind
-  EXPECT_EQ(one(check_rdma_devices(machine_.tree(), Role::any)).severity, Severity::good);
+  EXPECT_EQ(one(check_rdma_devices(machine_.tree(), MachineRole::any)).severity, Severity::good);
   machine_.write(port + "/state", "1: DOWN\n");
-  const auto down = one(check_rdma_devices(machine_.tree(), Role::any));
+  const auto down = one(check_rdma_devices(machine_.tree(), MachineRole::any));
   EXPECT_EQ(down.severity, Severity::warning);
   EXPECT_TRUE(down.found.starts_with("DOWN")) << down.found;
 }
@@ -271,7 +273,7 @@ TEST_F(Checks, Distance) {
 TEST_F(Checks, AWholeMachineIsGood) {
   machine_.add_gpu("0000:01:00.0", 0);
   machine_.add_card("mlx5_0", 0);
-  const auto findings = check_machine(machine_.tree(), Role::worker);
+  const auto findings = check_machine(machine_.tree(), MachineRole::worker);
   for (const Finding& finding : findings) {
     EXPECT_LE(finding.severity, Severity::note) << finding.subject << ": " << finding.found;
   }

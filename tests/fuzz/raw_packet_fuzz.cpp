@@ -128,9 +128,9 @@ void run_queue(Input input) {
       right.counter = static_cast<std::uint16_t>(bench.received);
       right.byte_count = input.integer<std::uint16_t>();
       to.entries[bench.received % kFrames] = made_up(input, right, bench.received, to.log2);
-      const Batch batch = receive(SingleLane{}, queue, bench.received, kFrames, kAtOnce);
+      const FrameBatch batch = receive(SingleLane{}, queue, bench.received, kFrames, kAtOnce);
       finish(SingleLane{}, queue, queue, bench.received, batch, kAtOnce,
-             [&queue](const Packet& packet) {
+             [&queue](const EthernetFrame& packet) {
                require(queue.frames.holds({packet.address, packet.length, 0}) &&
                            packet.data == queue.frames.bytes + packet.address,
                        "a packet lies in a frame");

@@ -18,7 +18,7 @@ namespace {
 struct Reader {
   void on_response(channel::PostRecvTask& task) {
     ++responses;
-    require(task.response_status() == kernels::Status::ok || task.frame().empty(),
+    require(task.response_status() == kernels::ResponseStatus::ok || task.frame().empty(),
             "a frame is a response");
     for (const std::byte byte : task.payload()) sum += static_cast<unsigned>(byte);
     for (const std::byte byte : task.frame()) sum += static_cast<unsigned>(byte);
@@ -50,10 +50,11 @@ void run(Input input) {
   const auto bell = channel::DoorbellPipe::make();
   progress::Engine engine;
   Reader reader;
-  const channel::Endpoint endpoint{0,
-                                   channel,
-                                   {channel.response_header().requests, bell.ringing.get()},
-                                   {channel.response_header().responses, bell.waiting.get()}};
+  const channel::ChannelEndpoint endpoint{
+      0,
+      channel,
+      {channel.response_header().requests, bell.ringing.get()},
+      {channel.response_header().responses, bell.waiting.get()}};
   channel::Requester requester(endpoint, reader);
   requester.open(engine);
   requester.set_wakeup(channel::Wakeup::engine);
@@ -73,7 +74,7 @@ void run(Input input) {
   const core::Fd peer(fds[1]);
   const comch::WorkerProxy worker(
       requester, endpoint,
-      std::make_unique<comch::TcpDataEndpoint>(comch::Stream(core::Fd(fds[0]))));
+      std::make_unique<comch::TcpDataEndpoint>(comch::TcpStream(core::Fd(fds[0]))));
   engine.progress();  // the requests go first
   const auto bytes = input.rest();
   require(::send(peer.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),

@@ -12,10 +12,10 @@ void run(Input input) {
   auto stream = input.rest();
   const std::vector<std::byte> expected(length);
   while (!stream.empty()) {
-    const client::Verdict verdict = client::judge(stream, expected);
-    if (verdict.state == client::Verdict::State::incomplete) return;
+    const client::FrameCheck verdict = client::judge(stream, expected);
+    if (verdict.state == client::FrameCheck::State::incomplete) return;
     require(verdict.size <= stream.size(), "no frame is longer than the stream");
-    if (verdict.state == client::Verdict::State::right) {
+    if (verdict.state == client::FrameCheck::State::right) {
       require(verdict.size == protocol::kFrameHeaderSize + expected.size(), "a right one is whole");
     } else {
       require(!client::describe_fault(stream, expected).empty(), "a fault has words");

@@ -187,7 +187,7 @@ TEST_F(CudaCopy, StopWaitsForTheEngineAndEndsTheTasks) {
 }
 
 TEST_F(CudaCopy, CopiesOnAStreamOfTheCallersOwn) {
-  const Stream stream;
+  const CudaStream stream;
   CudaCopyContext context(1, stream);
   context.connect(engine_);
   progress::TaskPool<CopyTask> pool(context, 1, {&CudaCopy::note, &CudaCopy::note, &ended_});
@@ -208,9 +208,10 @@ TEST_F(CudaCopy, CopiesOnAStreamOfTheCallersOwn) {
 TEST(CudaCopyContext, WithoutCopiesInFlightThereIsNone) {
   EXPECT_EQ(support::thrown_by([] { CudaCopyContext context(0); }).code(),
             ErrorCode::invalid_value);
-  EXPECT_EQ(
-      support::thrown_by([] { CudaCopyContext context(0, StreamRef(cudaStreamLegacy)); }).code(),
-      ErrorCode::invalid_value);
+  EXPECT_EQ(support::thrown_by([] {
+              CudaCopyContext context(0, CudaStreamRef(cudaStreamLegacy));
+            }).code(),
+            ErrorCode::invalid_value);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST_F(CudaRanges, MemoryOfTheHostIsReachedWhileTheRegionIsStarted) {
   MemoryRegion region({"host", kGpuAccess}, {memory::allocate_range(kBytes)});
   region.add_registrar(registrar_);
   region.start();
-  const memory::Key* const key = region.key(registrar_, 0);
+  const memory::MemoryKey* const key = region.key(registrar_, 0);
   ASSERT_NE(key, nullptr);
   fill(key->handle, kBytes, 9);
   EXPECT_EQ(region.ranges()[0].address[kBytes - 1], std::byte{9});

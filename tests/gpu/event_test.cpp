@@ -23,7 +23,7 @@ TEST_F(EventTest, OutlivesItsViews) {
 }
 
 TEST_F(EventTest, IsDoneWhenTheWorkBeforeItIs) {
-  const Stream stream;
+  const CudaStream stream;
   Event owner;
   const EventRef event = owner;
   ASSERT_EQ(event.record(stream), cudaSuccess);

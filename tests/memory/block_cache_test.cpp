@@ -14,7 +14,7 @@ constexpr std::size_t kMegabyte = std::size_t{1} << 20;
 TEST(BlockCache, BlocksHaveTheirSizeAndNotMuchMore) {
   BlockCache cache(0);
   for (const std::size_t size : {1U, 64U, 65U, 1000U, 65536U, 65537U, 1000000U, 16777228U}) {
-    const Block block = cache.take(size);
+    const MemoryBlock block = cache.take(size);
     ASSERT_TRUE(block);
     EXPECT_GE(block.size(), size);
     EXPECT_LE(block.size(), size <= 65536 ? std::max<std::size_t>(2 * size, 64) : size + size / 4);
@@ -24,7 +24,7 @@ TEST(BlockCache, BlocksHaveTheirSizeAndNotMuchMore) {
 
 TEST(BlockCache, WhatIsOutIsNotHandedOutAgain) {
   BlockCache cache(kMegabyte);
-  std::vector<Block> out;
+  std::vector<MemoryBlock> out;
   std::set<const std::byte*> addresses;
   for (int i = 0; i < 40; ++i) {
     out.push_back(cache.take(i % 2 == 0 ? 100 : 100'000));
@@ -63,7 +63,7 @@ TEST(BlockCache, CountsWhatIsOut) {
 
 TEST(BlockCache, ALongBlockThatIsFreeServesForLessButNotForLittle) {
   BlockCache cache(100 * kMegabyte);
-  Block block = cache.take(16 * kMegabyte);
+  MemoryBlock block = cache.take(16 * kMegabyte);
   const auto* const memory = block.data();
   cache.give_back(std::move(block));
   EXPECT_NE(cache.take(kMegabyte / 8).data(), memory);
@@ -72,7 +72,7 @@ TEST(BlockCache, ALongBlockThatIsFreeServesForLessButNotForLittle) {
 
 TEST(BlockCache, KeepsNoMoreLongBlocksThanItWasTold) {
   BlockCache cache(3 * kMegabyte);
-  std::vector<Block> out;
+  std::vector<MemoryBlock> out;
   for (int i = 0; i < 5; ++i) out.push_back(cache.take(kMegabyte));
   const std::set<const std::byte*> kept{out[0].data(), out[1].data(), out[2].data()};
   for (auto& block : out) cache.give_back(std::move(block));

@@ -13,7 +13,7 @@ namespace {
 using core::ErrorCode;
 using support::thrown_by;
 
-static_assert(std::is_trivially_copyable_v<kernels::BufferArray>);
+static_assert(std::is_trivially_copyable_v<kernels::BufferArrayView>);
 
 class BufferArrayTest : public testing::Test {
  protected:

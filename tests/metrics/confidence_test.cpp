@@ -16,7 +16,7 @@ namespace offload::metrics {
 namespace {
 
 using Values = std::vector<double>;
-using Pairs = std::vector<Pair>;
+using Pairs = std::vector<RepeatPair>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(Confidence, TheMiddleIsTheMedian) {
@@ -108,7 +108,7 @@ TEST(Confidence, TheMiddleIsInTheIntervalOfEqualValues) {
 
 TEST(Confidence, EqualPairsHaveTheRatioOne) {
   for (std::size_t count = 3; count <= 20; ++count) {
-    const Estimate estimate = estimate_ratio(Pairs(count, Pair{7, 7}));
+    const Estimate estimate = estimate_ratio(Pairs(count, RepeatPair{7, 7}));
     EXPECT_EQ(estimate.low, 1);
     EXPECT_EQ(estimate.middle, 1);
     EXPECT_EQ(estimate.high, 1);
@@ -177,7 +177,7 @@ TEST(Confidence, TheRatioIsInItsIntervalThoughTheMachineDrifts) {
       for (int trial = 0; trial < kTrials; ++trial) {
         Pairs pairs(count);
         double speed = 1;
-        for (Pair& pair : pairs) {
+        for (RepeatPair& pair : pairs) {
           speed *= 1 + 0.02 * normal(random);
           pair = {speed * noise.value(random), 1.2 * speed * noise.value(random)};
         }

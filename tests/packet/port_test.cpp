@@ -20,8 +20,8 @@ namespace offload::packet {
 namespace {
 
 using kernels::SingleLane;
-using kernels::packet::Batch;
-using kernels::packet::Packet;
+using kernels::packet::EthernetFrame;
+using kernels::packet::FrameBatch;
 using kernels::packet::Queue;
 using kernels::packet::Verdict;
 using kernels::packet::WaitLimit;
@@ -55,10 +55,11 @@ struct TestPort {
   template <class Decide>
   std::uint32_t serve(std::size_t i, const Decide& decide) {
     const Queue& queue = image->queues()[i];
-    const Batch batch = kernels::packet::receive(SingleLane{}, queue, received[i], 32, kBriefly);
+    const FrameBatch batch =
+        kernels::packet::receive(SingleLane{}, queue, received[i], 32, kBriefly);
     const auto result =
         kernels::packet::finish(SingleLane{}, queue, queue, received[i], batch, kBriefly, decide);
-    EXPECT_EQ(result, kernels::packet::Result::done);
+    EXPECT_EQ(result, kernels::packet::WorkResult::done);
     engine.progress();
     kernels::packet::recycle(SingleLane{}, queue.frames, queue.completions, kAtOnce);
     return batch.count;
@@ -72,7 +73,7 @@ struct TestPort {
   std::string gone;
 };
 
-Verdict echo(Packet& packet) {
+Verdict echo(EthernetFrame& packet) {
   const auto headers = kernels::packet::parse_frame(packet.data, packet.length);
   return kernels::packet::make_udp_echo(packet.data, headers, 0) ? Verdict::send : Verdict::drop;
 }
@@ -183,9 +184,10 @@ TEST_F(PortTest, ForwardsBetweenPortsWithoutACopy) {
     veth_.write(sent);
     ASSERT_TRUE(support::eventually(
         [&] {
-          const Batch batch = kernels::packet::receive(SingleLane{}, from, received, 8, kBriefly);
+          const FrameBatch batch =
+              kernels::packet::receive(SingleLane{}, from, received, 8, kBriefly);
           kernels::packet::finish(SingleLane{}, from, to, received, batch, kBriefly,
-                                  [](Packet&) { return Verdict::send; });
+                                  [](EthernetFrame&) { return Verdict::send; });
           engine.progress();
           return batch.count != 0;
         },

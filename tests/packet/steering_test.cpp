@@ -163,7 +163,7 @@ TEST_F(SteeringTest, IsChangedWhilePacketsCome) {
                 kernels::packet::receive(SingleLane{}, queue, received[q], 8, {10'000});
             kernels::packet::finish(
                 SingleLane{}, queue, queue, received[q], batch, {1'000'000},
-                [](kernels::packet::Packet&) { return kernels::packet::Verdict::drop; });
+                [](kernels::packet::EthernetFrame&) { return kernels::packet::Verdict::drop; });
             if (port.queues()[q].number == target) {
               right += batch.count;
             } else {

@@ -81,7 +81,7 @@ class ConnectionTest : public FakeDeviceTest {
 
   DeviceContext device_;
   ProtectionDomain domain_;
-  Registrar registrar_;
+  RdmaRegistrar registrar_;
   progress::Engine engine_;
   CompletionLoop loop_;
   Connection connection_;

@@ -52,7 +52,7 @@ TEST_F(EnvironmentTest, TheFirstFailureEndsTheRun) {
 
 TEST_F(EnvironmentTest, ASignalInterruptsTheRun) {
   std::raise(SIGTERM);
-  EXPECT_THROW(environment_.wait([] { return false; }, "anything"), Interrupted);
+  EXPECT_THROW(environment_.wait([] { return false; }, "anything"), core::Interrupted);
 }
 
 TEST_F(EnvironmentTest, APeerThatDisconnectsAtTheEndIsNone) {

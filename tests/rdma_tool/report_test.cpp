@@ -8,8 +8,8 @@
 namespace offload::rdma_tool {
 namespace {
 
-Result bandwidth_result() {
-  Result result;
+BenchmarkResult bandwidth_result() {
+  BenchmarkResult result;
   result.name = "write";
   result.size = 1 << 20;
   result.operations = 100;
@@ -18,8 +18,8 @@ Result bandwidth_result() {
   return result;
 }
 
-Result latency_result() {
-  Result result;
+BenchmarkResult latency_result() {
+  BenchmarkResult result;
   result.name = "send";
   result.size = 8;
   result.operations = 1;

@@ -30,8 +30,8 @@ inline Latency latency_of(std::initializer_list<int> microseconds) {
   return latency;
 }
 
-inline Interval interval_of(double start_s, double length_s, std::initializer_list<int> us) {
-  Interval interval;
+inline RunInterval interval_of(double start_s, double length_s, std::initializer_list<int> us) {
+  RunInterval interval;
   interval.start_s = start_s;
   interval.length_s = length_s;
   interval.operations = interval.valid = us.size();
@@ -69,7 +69,7 @@ inline Run open_loop_run(double begun_s = 0) {
   run.schedule_lag_us = latency_of({1, 2, 3, 4});
   run.verdict_code = "kept_up";
   run.verdict_text = "the server kept up";
-  for (Interval& interval : run.intervals) interval.response_time_us = interval.service_time_us;
+  for (RunInterval& interval : run.intervals) interval.response_time_us = interval.service_time_us;
   return run;
 }
 

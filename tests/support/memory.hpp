@@ -53,7 +53,7 @@ class FakeRegistrar : public Registrar {
 
   [[nodiscard]] std::string name() const override { return name_; }
 
-  Key register_range(const Range& range, Access access) override {
+  MemoryKey register_range(const Range& range, Access access) override {
     if (registered_.size() == capacity) {
       throw core::Error(core::ErrorCode::driver, "no room",
                         {core::Cause::Domain::work_completion, 5, 6});
@@ -64,7 +64,7 @@ class FakeRegistrar : public Registrar {
     return {key, key + 1000, this};
   }
 
-  void deregister(const Range& range, const Key& key) noexcept override {
+  void deregister(const Range& range, const MemoryKey& key) noexcept override {
     order_is_reversed = order_is_reversed && !registered_.empty() &&
                         registered_.back() == range.address && key.handle == this;
     if (!registered_.empty()) registered_.pop_back();

@@ -27,11 +27,11 @@
 namespace offload::sync {
 
 /// Where gtest looks for it: it names the tests.
-static std::ostream& operator<<(std::ostream& out, Wait wait) {
+static std::ostream& operator<<(std::ostream& out, WaitMode wait) {
   switch (wait) {
-    case Wait::spin: return out << "spin";
-    case Wait::yield: return out << "yield";
-    case Wait::block: return out << "block";
+    case WaitMode::spin: return out << "spin";
+    case WaitMode::yield: return out << "yield";
+    case WaitMode::block: return out << "block";
   }
   return out << "unknown";
 }
@@ -67,11 +67,12 @@ TEST(SyncEvent, SetAddGet) {
   EXPECT_EQ(event.get(), 0xffff'ffff'0000'002a);
 }
 
-class Waits : public testing::TestWithParam<Wait> {
+class Waits : public testing::TestWithParam<WaitMode> {
  protected:
   SyncEvent event_{SyncEvent::Options{}};
 };
-INSTANTIATE_TEST_SUITE_P(SyncEvent, Waits, testing::Values(Wait::spin, Wait::yield, Wait::block),
+INSTANTIATE_TEST_SUITE_P(SyncEvent, Waits,
+                         testing::Values(WaitMode::spin, WaitMode::yield, WaitMode::block),
                          testing::PrintToStringParamName());
 
 TEST_P(Waits, ReturnsAtOnceForWhatHasCome) {
@@ -168,7 +169,7 @@ TEST(SyncEvent, LiesInMemoryOfTheCaller) {
     SyncEvent same(words, Publisher::cpu);
     same.set(10);
   });
-  EXPECT_TRUE(event.wait_greater(9, Wait::block, std::chrono::seconds(10)));
+  EXPECT_TRUE(event.wait_greater(9, WaitMode::block, std::chrono::seconds(10)));
   try {
     static_cast<void>(event.export_to_process());
     FAIL();
@@ -190,7 +191,7 @@ TEST(SyncEvent, KernelsWaitForOtherBitsGivesUp) {
 TEST(SyncEvent, APublisherThatCannotWakeIsLookedAfter) {
   SyncEvent event({"gpu-event", Publisher::gpu, -1});
   std::thread gpu([&] { kernels::sync_event_set(event.words(), 1); });
-  EXPECT_TRUE(event.wait_greater(0, Wait::block, kLimit));
+  EXPECT_TRUE(event.wait_greater(0, WaitMode::block, kLimit));
   gpu.join();
 }
 
@@ -215,7 +216,7 @@ TEST(SyncEvent, AGpuIsLookedAfterOften) {
     EXPECT_TRUE(support::eventually([&] { return sleeps_of(waiter) >= before + kLooks; }));
     kernels::sync_event_set(event.words(), 1);
   });
-  EXPECT_TRUE(event.wait_greater(0, Wait::block, 2 * kLimit));
+  EXPECT_TRUE(event.wait_greater(0, WaitMode::block, 2 * kLimit));
   gpu.join();
 }
 
@@ -249,7 +250,7 @@ TEST(SyncEvent, APublisherThatStoredAndDidNotWakeIsNoticed) {
         [&] { return __atomic_load_n(&event.words().sleepers, __ATOMIC_RELAXED) != 0; }));
     kernels::sync_event_set(event.words(), 1);
   });
-  EXPECT_TRUE(event.wait_greater(0, Wait::block, kLimit));
+  EXPECT_TRUE(event.wait_greater(0, WaitMode::block, kLimit));
   publisher.join();
 }
 
@@ -293,14 +294,14 @@ TEST(SyncEventExport, WakesAnotherProcess) {
     SyncEvent child_ping = imported(ping);
     SyncEvent child_pong = imported(pong);
     for (std::uint64_t turn = 0; turn < 100; ++turn) {
-      if (!child_ping.wait_greater(turn, Wait::block, kLimit)) std::_Exit(1);
+      if (!child_ping.wait_greater(turn, WaitMode::block, kLimit)) std::_Exit(1);
       child_pong.add(1);
     }
     std::_Exit(0);
   }
   for (std::uint64_t turn = 0; turn < 100; ++turn) {
     ping.add(1);
-    ASSERT_TRUE(pong.wait_greater(turn, Wait::block, kLimit));
+    ASSERT_TRUE(pong.wait_greater(turn, WaitMode::block, kLimit));
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -28,7 +28,7 @@ TEST(CommandQueue, HandsEachCommandOverAndItsResultBack) {
     });
   }
   while (answered != kAskers) {
-    queue.carry_out([](const Command& command) {
+    queue.carry_out([](const AdminCommand& command) {
       return CommandResult{Status::done, command.name + " of " + command.argument};
     });
     std::this_thread::yield();
@@ -42,7 +42,7 @@ TEST(CommandQueue, AControlThreadThatDoesNotAnswerRefuses) {
   const auto result = queue.ask({"name", ""});
   EXPECT_EQ(result.status, Status::refused);
   EXPECT_EQ(result.text, "the control thread does not answer");
-  queue.carry_out([](const Command&) -> CommandResult {
+  queue.carry_out([](const AdminCommand&) -> CommandResult {
     ADD_FAILURE() << "the caller has been told that it is not done";
     return {};
   });

@@ -76,7 +76,7 @@ class ViewTest : public testing::Test {
   }
 
   Program program_;
-  View view_{Endpoint{}, "a-program", program_};
+  View view_{MetricsAddress{}, "a-program", program_};
 };
 
 TEST_F(ViewTest, ServesTheMetricsOfTheProgramAndItsProcess) {
@@ -170,7 +170,7 @@ TEST_F(ViewTest, AnswersNobodyWhoAsksForAnotherHost) {
 
 // Its metrics are the network's to read, by the name that a scraper has for this machine.
 TEST_F(ViewTest, OfTheNetworkIsAskedByAnyName) {
-  const View view(Endpoint{"0.0.0.0", 0}, "a-program", program_);
+  const View view(MetricsAddress{"0.0.0.0", 0}, "a-program", program_);
   EXPECT_TRUE(has(ask_of(view, "/status", "GET", "gpu1.cluster.example"), "HTTP/1.1 200"));
 }
 

@@ -71,15 +71,15 @@ ErrorKind kind_of_bad(Refusal reason) noexcept {
 }
 
 /// Judges an incomplete frame; a wrong one might never become complete.
-Verdict judge_part(std::span<const std::byte> stream, std::size_t expected_length) noexcept {
+FrameCheck judge_part(std::span<const std::byte> stream, std::size_t expected_length) noexcept {
   if (stream.size() < protocol::kFrameHeaderSize) return {};
   const auto header = FrameHeader::load(stream.data());
   if (is_response(header.msg_id)) {
     if (header.length == expected_length) return {};
-    return {Verdict::State::wrong, 0, ErrorKind::mismatch};
+    return {FrameCheck::State::wrong, 0, ErrorKind::mismatch};
   }
   if (header.msg_id == static_cast<std::uint32_t>(MessageId::error)) return {};
-  return {Verdict::State::wrong, 0, ErrorKind::bad_frame};
+  return {FrameCheck::State::wrong, 0, ErrorKind::bad_frame};
 }
 
 /// The code of an error frame; 0 if it is too short for one.
@@ -90,19 +90,19 @@ Refusal code_of(std::span<const std::byte> payload) noexcept {
 
 }  // namespace
 
-Verdict judge(std::span<const std::byte> stream, std::span<const std::byte> expected) noexcept {
+FrameCheck judge(std::span<const std::byte> stream, std::span<const std::byte> expected) noexcept {
   const FrameView view = parse(stream, expected.size());
   switch (view.state) {
-    case FrameView::State::bad: return {Verdict::State::wrong, 0, kind_of_bad(view.reason)};
+    case FrameView::State::bad: return {FrameCheck::State::wrong, 0, kind_of_bad(view.reason)};
     case FrameView::State::incomplete: return judge_part(stream, expected.size());
     case FrameView::State::complete: break;
   }
   if (is_response(static_cast<std::uint32_t>(view.id))) {
-    return {equal(view.payload, expected) ? Verdict::State::right : Verdict::State::wrong,
+    return {equal(view.payload, expected) ? FrameCheck::State::right : FrameCheck::State::wrong,
             view.size()};
   }
-  if (view.id != MessageId::error) return {Verdict::State::wrong, 0, ErrorKind::bad_frame};
-  return {Verdict::State::refused, view.size(), kind_of(code_of(view.payload))};
+  if (view.id != MessageId::error) return {FrameCheck::State::wrong, 0, ErrorKind::bad_frame};
+  return {FrameCheck::State::refused, view.size(), kind_of(code_of(view.payload))};
 }
 
 std::string describe_fault(std::span<const std::byte> stream, std::span<const std::byte> expected) {

@@ -14,7 +14,7 @@ namespace offload::client {
 inline constexpr std::size_t kMaxErrorLength = 4096;
 
 /// The result of checking the front of the response stream.
-struct Verdict {
+struct FrameCheck {
   enum class State : std::uint8_t {
     incomplete,  ///< a part of a frame, right so far
     right,       ///< a response, every byte as expected
@@ -29,7 +29,7 @@ struct Verdict {
 /// Checks the frame at the front of `stream`, which must be a response (msg_id 5, or 4 as the
 /// reference server sends) with the payload `expected`. A wrong header is `wrong` before its
 /// payload has arrived.
-Verdict judge(std::span<const std::byte> stream, std::span<const std::byte> expected) noexcept;
+FrameCheck judge(std::span<const std::byte> stream, std::span<const std::byte> expected) noexcept;
 
 /// Describes what is wrong with a stream that judge() found wrong or refused: the length, the first
 /// bytes that differ, the server's error message, ... One line of printable text.

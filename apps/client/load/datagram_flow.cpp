@@ -226,22 +226,22 @@ void DatagramFlow::take_again(std::uint64_t sequence) {
 
 void DatagramFlow::take_answer(Slot& slot, std::span<const std::byte> frame) {
   const auto expected = share_.pool.response(slot.request.number);
-  const Verdict verdict = judge(frame, expected);
+  const FrameCheck check = judge(frame, expected);
   const Pending request = slot.request;
-  const bool is_whole = verdict.size == frame.size();
+  const bool is_whole = check.size == frame.size();
   const std::uint64_t number = slot.sequence;
   free_slot(slot);
-  if (verdict.state == Verdict::State::right && is_whole) {
+  if (check.state == FrameCheck::State::right && is_whole) {
     take_right(request, number);
     return;
   }
   count_answer();
-  const bool is_refusal = verdict.state == Verdict::State::refused && is_whole;
+  const bool is_refusal = check.state == FrameCheck::State::refused && is_whole;
   const ErrorKind kind =
-      is_refusal || verdict.state == Verdict::State::wrong ? verdict.error : ErrorKind::bad_frame;
+      is_refusal || check.state == FrameCheck::State::wrong ? check.error : ErrorKind::bad_frame;
   log(request, kind);
   count_error(kind, 1, number, [&] {
-    return verdict.state == Verdict::State::incomplete || !is_whole
+    return check.state == FrameCheck::State::incomplete || !is_whole
                ? std::string("received a datagram that is not exactly one frame")
                : describe_fault(frame, expected);
   });

@@ -188,16 +188,17 @@ void LoadConnection::check_responses() {
     if (in_flight() == 0) return take_unasked();
     const Pending& request = pending(completed_);
     const auto expected = share_.pool.response(request.number);
-    const Verdict verdict = judge(received_.bytes(), expected);
-    if (verdict.state == Verdict::State::incomplete) return;
-    const bool goes_on = verdict.state == Verdict::State::right ? complete_right(request, verdict)
-                                                                : complete_wrong(request, verdict);
+    const FrameCheck verdict = judge(received_.bytes(), expected);
+    if (verdict.state == FrameCheck::State::incomplete) return;
+    const bool goes_on = verdict.state == FrameCheck::State::right
+                             ? complete_right(request, verdict)
+                             : complete_wrong(request, verdict);
     if (!goes_on) return;
   }
 }
 
 /// These two complete the oldest request in flight. They return whether to read on.
-bool LoadConnection::complete_right(const Pending& request, const Verdict& verdict) {
+bool LoadConnection::complete_right(const Pending& request, const FrameCheck& verdict) {
   received_.consume(verdict.size);
   told_why_ = false;
   ++completed_;
@@ -205,7 +206,7 @@ bool LoadConnection::complete_right(const Pending& request, const Verdict& verdi
   return take_right(request, completed_ - 1);
 }
 
-bool LoadConnection::complete_wrong(const Pending& request, const Verdict& verdict) {
+bool LoadConnection::complete_wrong(const Pending& request, const FrameCheck& verdict) {
   log(request, verdict.error);
   told_why_ = true;
   ++completed_;
@@ -223,9 +224,9 @@ bool LoadConnection::complete_wrong(const Pending& request, const Verdict& verdi
 
 /// Something came though nothing is due: a refusal of this client, or nonsense.
 void LoadConnection::take_unasked() {
-  const Verdict verdict = judge(received_.bytes(), {});
-  if (verdict.state == Verdict::State::incomplete) return;
-  if (verdict.state != Verdict::State::refused) {
+  const FrameCheck verdict = judge(received_.bytes(), {});
+  if (verdict.state == FrameCheck::State::incomplete) return;
+  if (verdict.state != FrameCheck::State::refused) {
     return lose(ErrorKind::bad_frame, [] { return "the server sent data without a request"; });
   }
   told_why_ = true;

@@ -52,8 +52,8 @@ class LoadConnection final : progress::EventHandler, public Flow {
 
   bool receive_responses();
   void check_responses();
-  bool complete_right(const Pending& request, const Verdict& verdict);
-  bool complete_wrong(const Pending& request, const Verdict& verdict);
+  bool complete_right(const Pending& request, const FrameCheck& verdict);
+  bool complete_wrong(const Pending& request, const FrameCheck& verdict);
   void take_unasked();
 
   void lose(ErrorKind kind, const Describe& what);

@@ -23,8 +23,8 @@ std::string processor_model() {
 
 }  // namespace
 
-Machine Machine::here() {
-  Machine machine;
+ThisMachine ThisMachine::here() {
+  ThisMachine machine;
   utsname system{};
   if (::uname(&system) == 0) {
     machine.host = system.nodename;

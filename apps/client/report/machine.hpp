@@ -5,13 +5,13 @@
 namespace offload::client {
 
 /// The machine that this program runs on, for a result's reader. Unknown fields are empty.
-struct Machine {
+struct ThisMachine {
   std::string host;
   std::string system;     ///< "Linux 6.1.0 x86_64"
   std::string processor;  ///< the model's name
   unsigned processors = 0;
 
-  static Machine here();
+  static ThisMachine here();
 };
 
 }  // namespace offload::client

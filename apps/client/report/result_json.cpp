@@ -212,7 +212,7 @@ std::string status_of(const Campaign& campaign, const std::string& failure) {
 
 Json make_json(const Options& options, const Campaign& campaign,
                const std::vector<std::string>& command_line, const std::string& failure) {
-  const Machine machine = Machine::here();
+  const ThisMachine machine = ThisMachine::here();
   Json faults = Json::array();
   Json runs = Json::array();
   for (const RunResult& run : campaign.runs) {

@@ -31,11 +31,11 @@ std::vector<RunSetting> settings_of(const Options& options) {
 }
 
 /// Makes the runs of a campaign.
-class Runner {
+class CampaignRunner {
  public:
-  Runner(const Options& options, const Load& load, core::Signals& signals,
-         const RunObserver& observer, const std::function<void(const RunResult&)>& on_run,
-         Campaign& campaign)
+  CampaignRunner(const Options& options, const Load& load, core::Signals& signals,
+                 const RunObserver& observer, const std::function<void(const RunResult&)>& on_run,
+                 Campaign& campaign)
       : options_(options),
         load_(load),
         signals_(signals),
@@ -127,7 +127,7 @@ void estimate(Campaign& campaign, bool open_loop) {
 void run_campaign(const Options& options, const Load& load, core::Signals& signals,
                   const RunObserver& observer, const std::function<void(const RunResult&)>& on_run,
                   Campaign& campaign) {
-  Runner runner(options, load, signals, observer, on_run, campaign);
+  CampaignRunner runner(options, load, signals, observer, on_run, campaign);
   if (options.search) return runner.search();
   for (const RunSetting& setting : settings_of(options)) {
     if (!runner.run(setting)) return;

@@ -21,11 +21,11 @@ Findings check_listen_backlog(const Tree& tree);
 Findings check_af_xdp(const Tree& tree);
 
 // GPUs and their driver (gpu_checks.cpp).
-Findings check_gpu_driver(const Tree& tree, Role role);
-Findings check_gpus(const Tree& tree, Role role);
+Findings check_gpu_driver(const Tree& tree, MachineRole role);
+Findings check_gpus(const Tree& tree, MachineRole role);
 
 // RDMA devices, their ports, and what a process needs for them (rdma_checks.cpp).
-Findings check_rdma_devices(const Tree& tree, Role role);
+Findings check_rdma_devices(const Tree& tree, MachineRole role);
 Findings check_rdma_nodes(const Tree& tree);
 Findings check_locked_memory(const Tree& tree);
 /// One port, by its number.
@@ -41,7 +41,7 @@ Finding check_acs_of(const Tree& tree, const std::vector<std::string>& bridges);
 Findings check_distance(const Tree& tree);
 
 /// All of them.
-Findings check_machine(const Tree& tree, Role role);
+Findings check_machine(const Tree& tree, MachineRole role);
 
 // ---- What several of them look at
 

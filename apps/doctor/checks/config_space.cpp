@@ -27,38 +27,38 @@ std::uint32_t word_at(const std::string& space, std::size_t at, std::size_t byte
   return word;
 }
 
-Setting setting(bool is_on) {
-  return is_on ? Setting::on : Setting::off;
+FeatureState setting(bool is_on) {
+  return is_on ? FeatureState::on : FeatureState::off;
 }
 
 }  // namespace
 
-Setting acs_redirects(const std::string& space) {
-  if (space.size() <= kFirstExtended + 4) return Setting::unreadable;
+FeatureState acs_redirects(const std::string& space) {
+  if (space.size() <= kFirstExtended + 4) return FeatureState::unreadable;
   std::size_t at = kFirstExtended;
   // Each capability names the next: a list that goes round would be longer than there is room.
   for (std::size_t looked = 0; looked < space.size() / 4; ++looked) {
-    if (at < kFirstExtended || at + kAcsControl + 2 > space.size()) return Setting::off;
+    if (at < kFirstExtended || at + kAcsControl + 2 > space.size()) return FeatureState::off;
     const std::uint32_t header = word_at(space, at, 4);
     if ((header & 0xffffU) == kAcsCapability) {
       return setting((word_at(space, at + kAcsControl, 2) & kRedirects) != 0);
     }
     at = header >> 20U;
   }
-  return Setting::off;
+  return FeatureState::off;
 }
 
-Setting relaxed_ordering(const std::string& space) {
-  if (space.size() < kFirstExtended) return Setting::unreadable;
+FeatureState relaxed_ordering(const std::string& space) {
+  if (space.size() < kFirstExtended) return FeatureState::unreadable;
   std::size_t at = word_at(space, kFirstPointer, 1);
   for (std::size_t looked = 0; looked < kMostCapabilities; ++looked) {
-    if (at < kFirstCapability || at + kDeviceControl + 2 > kFirstExtended) return Setting::off;
+    if (at < kFirstCapability || at + kDeviceControl + 2 > kFirstExtended) return FeatureState::off;
     if (word_at(space, at, 1) == kExpressCapability) {
       return setting((word_at(space, at + kDeviceControl, 2) & kRelaxedOrdering) != 0);
     }
     at = word_at(space, at + 1, 1);
   }
-  return Setting::off;
+  return FeatureState::off;
 }
 
 }  // namespace offload::doctor

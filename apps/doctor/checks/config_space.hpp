@@ -7,12 +7,12 @@
 /// (PCI Express Base Specification, chapter 7). Only root reads more than its first 64 bytes.
 namespace offload::doctor {
 
-enum class Setting : std::uint8_t { unreadable, off, on };
+enum class FeatureState : std::uint8_t { unreadable, off, on };
 
 /// Returns whether a bridge redirects writes between devices below it to the root complex.
-Setting acs_redirects(const std::string& space);
+FeatureState acs_redirects(const std::string& space);
 
 /// Returns whether a function may mark its writes as free to overtake (Device Control, bit 4).
-Setting relaxed_ordering(const std::string& space);
+FeatureState relaxed_ordering(const std::string& space);
 
 }  // namespace offload::doctor

@@ -8,8 +8,8 @@
 namespace offload::doctor {
 namespace {
 
-Severity unless_wanted(Role role, Severity otherwise = Severity::note) {
-  return role == Role::worker ? Severity::error : otherwise;
+Severity unless_wanted(MachineRole role, Severity otherwise = Severity::note) {
+  return role == MachineRole::worker ? Severity::error : otherwise;
 }
 
 /// The line of /proc/driver/nvidia/version that names the driver.
@@ -34,7 +34,7 @@ std::vector<PciDevice> gpus_of(const Tree& tree) {
   return gpus;
 }
 
-Findings check_gpu_driver(const Tree& tree, Role role) {
+Findings check_gpu_driver(const Tree& tree, MachineRole role) {
   const std::string driver = driver_of(tree);
   if (!driver.empty()) {
     Findings findings{{Severity::good, "gpu driver", driver, "", ""}};
@@ -46,7 +46,7 @@ Findings check_gpu_driver(const Tree& tree, Role role) {
     }
     return findings;
   }
-  if (gpus_of(tree).empty() && role != Role::worker) {
+  if (gpus_of(tree).empty() && role != MachineRole::worker) {
     return {{Severity::note, "gpu driver", "none", "", ""}};
   }
   const bool has_nouveau = tree.has("/sys/module/nouveau");
@@ -56,10 +56,10 @@ Findings check_gpu_driver(const Tree& tree, Role role) {
            "install the NVIDIA driver of the distribution"}};
 }
 
-Findings check_gpus(const Tree& tree, Role role) {
+Findings check_gpus(const Tree& tree, MachineRole role) {
   const auto gpus = gpus_of(tree);
   if (gpus.empty()) {
-    const bool wanted = role == Role::worker;
+    const bool wanted = role == MachineRole::worker;
     return {{unless_wanted(role), "gpus", "none", wanted ? "at least one" : "",
              wanted ? "lspci -d 10de: lists the devices of the bus" : ""}};
   }

@@ -124,10 +124,10 @@ Findings check_write_combining(const Tree& tree, const Pair& pair) {
 Findings check_relaxed_ordering(const Tree& tree, const Pair& pair) {
   const char* const subject = "relaxed ordering";
   switch (relaxed_ordering(tree.read_bytes(kPciDevices + pair.card + "/config"))) {
-    case Setting::unreadable:
+    case FeatureState::unreadable:
       return {{Severity::note, subject, "not readable: the card's configuration", "", kAsRoot}};
-    case Setting::off: return {{Severity::good, subject, "off", "", ""}};
-    case Setting::on: break;
+    case FeatureState::off: return {{Severity::good, subject, "off", "", ""}};
+    case FeatureState::on: break;
   }
   return {
       {Severity::note, subject, "allowed on the bus",

@@ -88,9 +88,9 @@ Finding check_acs_of(const Tree& tree, const std::vector<std::string>& bridges) 
   std::vector<std::string> commands;
   std::string unreadable;
   for (const std::string& address : bridges) {
-    const Setting acs = acs_redirects(tree.read_bytes(kPciDevices + address + "/config"));
-    if (acs == Setting::unreadable) unreadable = address;
-    if (acs != Setting::on) continue;
+    const FeatureState acs = acs_redirects(tree.read_bytes(kPciDevices + address + "/config"));
+    if (acs == FeatureState::unreadable) unreadable = address;
+    if (acs != FeatureState::on) continue;
     redirecting.push_back(address);
     commands.push_back(fmt::format("setpci -s {} ECAP_ACS+6.w=0000", address));
   }
@@ -144,7 +144,7 @@ Findings check_distance(const Tree& tree) {
   return findings;
 }
 
-Findings check_machine(const Tree& tree, Role role) {
+Findings check_machine(const Tree& tree, MachineRole role) {
   Findings all;
   for (const Findings& some :
        {check_kernel(tree), check_clock(tree), check_governor(tree), check_open_files(tree),

@@ -60,10 +60,10 @@ std::vector<PciDevice> cards_of(const Tree& tree) {
   return cards;
 }
 
-Findings check_rdma_devices(const Tree& tree, Role role) {
+Findings check_rdma_devices(const Tree& tree, MachineRole role) {
   const auto devices = tree.names(kRdmaDevices);
   if (devices.empty()) {
-    const bool wanted = role == Role::server;
+    const bool wanted = role == MachineRole::server;
     return {{wanted ? Severity::warning : Severity::note, "rdma devices", "none",
              wanted ? "at least one, for --comch rdma:" : "",
              wanted ? "modprobe mlx5_ib; rdma link lists the devices" : ""}};

@@ -2,8 +2,8 @@
 #include "apps/rdma/device/run_lanes.hpp"
 #include "gpu/cuda_device.hpp"
 #include "gpu/cuda_ranges.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/error.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::rdma_tool {
 namespace {
@@ -45,7 +45,7 @@ class GpuLauncher final : public LaneLauncher {
   void end() noexcept { gpu::log_cuda(cudaStreamSynchronize(stream_.get()), "wait for the lanes"); }
 
   device::Device device_;
-  gpu::Stream stream_;
+  gpu::CudaStream stream_;
 };
 
 }  // namespace

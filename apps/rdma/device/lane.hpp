@@ -35,19 +35,19 @@ struct DeviceWords {
 struct DeviceMemory {
   std::byte* here = nullptr;
   std::uint32_t lkey = 0;
-  kernels::rdma::RemoteBuffer there{};  ///< the begin of the peer's
-  std::size_t stride = 0;               ///< of slots and receives
-  std::size_t in_flight = 0;            ///< outgoing slots
-  std::size_t slots = 0;                ///< incoming ones, behind them
-  std::size_t words = 0;                ///< where DeviceWords begin
-  std::size_t receives = 0;             ///< and the receives
+  kernels::rdma::RemotePointer there{};  ///< the begin of the peer's
+  std::size_t stride = 0;                ///< of slots and receives
+  std::size_t in_flight = 0;             ///< outgoing slots
+  std::size_t slots = 0;                 ///< incoming ones, behind them
+  std::size_t words = 0;                 ///< where DeviceWords begin
+  std::size_t receives = 0;              ///< and the receives
 
   [[nodiscard]] OFFLOAD_HOST_DEVICE kernels::rdma::LocalBuffer local(std::size_t offset,
                                                                      std::size_t length) const {
     return {reinterpret_cast<std::uint64_t>(here) + offset, static_cast<std::uint32_t>(length),
             lkey};
   }
-  [[nodiscard]] OFFLOAD_HOST_DEVICE kernels::rdma::RemoteBuffer remote(std::size_t offset) const {
+  [[nodiscard]] OFFLOAD_HOST_DEVICE kernels::rdma::RemotePointer remote(std::size_t offset) const {
     return {there.address + offset, there.rkey};
   }
   [[nodiscard]] OFFLOAD_HOST_DEVICE std::size_t outgoing(std::uint64_t operation) const {
@@ -91,16 +91,16 @@ enum class Wrong : std::uint32_t { nothing, length, immediate, kind, data };
 
 /// The outcome of a lane.
 struct DeviceOutcome {
-  kernels::rdma::Result result = kernels::rdma::Result::done;
+  kernels::rdma::WorkResult result = kernels::rdma::WorkResult::done;
   Step step = Step::begin;
-  kernels::rdma::Syndrome syndrome{};  ///< of Result::failed
+  kernels::rdma::Syndrome syndrome{};  ///< of WorkResult::failed
   Wrong wrong = Wrong::nothing;        ///< about the message of `iteration`, whatever the result
   Mismatch mismatch{};                 ///< of Wrong::data
   std::uint64_t iteration = 0;
   std::uint64_t checked = 0;
 
   [[nodiscard]] bool is_good() const noexcept {
-    return result == kernels::rdma::Result::done && wrong == Wrong::nothing;
+    return result == kernels::rdma::WorkResult::done && wrong == Wrong::nothing;
   }
 };
 

@@ -8,10 +8,10 @@ namespace offload::rdma_tool {
 
 /// The order of a lane's operations.
 template <class Group, class Queue>
-class Lane {
+class LaneLoop {
  public:
-  OFFLOAD_HOST_DEVICE Lane(const Group& group, const LaneRun& run, const DeviceWork& work,
-                           Queue& queue, kernels::rdma::ExclusiveReceives& receives)
+  OFFLOAD_HOST_DEVICE LaneLoop(const Group& group, const LaneRun& run, const DeviceWork& work,
+                               Queue& queue, kernels::rdma::ExclusiveReceives& receives)
       : work_(work), operations_(group, run, work, queue, receives) {}
 
   OFFLOAD_HOST_DEVICE DeviceOutcome run() {
@@ -90,10 +90,11 @@ OFFLOAD_HOST_DEVICE void run_lane(const Group& group, LaneRun& run) {
   DeviceOutcome outcome;
   if (work.lanes > 1) {
     kernels::rdma::SharedQueue queue = run.queues->shared;
-    outcome = Lane<Group, kernels::rdma::SharedQueue>(group, run, work, queue, receives).run();
+    outcome = LaneLoop<Group, kernels::rdma::SharedQueue>(group, run, work, queue, receives).run();
   } else {
     kernels::rdma::ExclusiveQueue queue = run.queues->sends;
-    outcome = Lane<Group, kernels::rdma::ExclusiveQueue>(group, run, work, queue, receives).run();
+    outcome =
+        LaneLoop<Group, kernels::rdma::ExclusiveQueue>(group, run, work, queue, receives).run();
     group.sync();  // all have a copy of what is written next
     if (group.lane() == 0) run.queues->sends = queue;
   }

@@ -63,7 +63,7 @@ class LaneOperations {
     const auto& limit = work_.limit;
     std::uint64_t ticket = 0;
     begin(iteration);
-    Result result = Result::done;
+    WorkResult result = WorkResult::done;
     switch (work_.kind) {
       case Kind::put_signal: {
         const kernels::rdma::Signal signal{
@@ -104,9 +104,9 @@ class LaneOperations {
     const auto at = memory_.remote(memory_.incoming(iteration % depth));
     const std::uint64_t before = data_.word(iteration);
     const std::uint64_t after = data_.word(iteration + depth);
-    const Result result = work_.kind == Kind::swap
-                              ? compare_swap(group_, queue_, at, before, after, slot, limit, ticket)
-                              : fetch_add(group_, queue_, at, after - before, slot, limit, ticket);
+    const auto result = work_.kind == Kind::swap
+                            ? compare_swap(group_, queue_, at, before, after, slot, limit, ticket)
+                            : fetch_add(group_, queue_, at, after - before, slot, limit, ticket);
     return came(result) && keep(iteration, ticket);
   }
 
@@ -130,7 +130,7 @@ class LaneOperations {
     }
     if (work_.kind == Kind::write && !work_.has_immediate) return await_write(iteration);
     completion_ = {};
-    const Result result = receive(group_, receives_, work_.limit, completion_);
+    const WorkResult result = receive(group_, receives_, work_.limit, completion_);
     outcome_.syndrome = completion_.syndrome;
     return came(result);
   }
@@ -202,7 +202,7 @@ class LaneOperations {
 
  private:
   using Kind = DeviceWork::Kind;
-  using Result = kernels::rdma::Result;
+  using WorkResult = kernels::rdma::WorkResult;
 
   /// Returns whether each message uses up a receive.
   OFFLOAD_HOST_DEVICE bool uses_receives() const {
@@ -219,7 +219,7 @@ class LaneOperations {
     for (;;) {
       const bool there = group_.lane() == 0 && load_last(last) == last_byte(iteration);
       if (group_.from_first(there ? 1 : 0) != 0) break;
-      if (group_.from_first(wait.is_over() ? 1 : 0) != 0) return came(Result::timed_out);
+      if (group_.from_first(wait.is_over() ? 1 : 0) != 0) return came(WorkResult::timed_out);
     }
     kernels::acquire_looked_sys();
     group_.sync();
@@ -242,8 +242,8 @@ class LaneOperations {
     tickets_.set(iteration, ticket);
     return true;
   }
-  OFFLOAD_HOST_DEVICE bool came(Result result) {
-    if (result == Result::done) return true;
+  OFFLOAD_HOST_DEVICE bool came(WorkResult result) {
+    if (result == WorkResult::done) return true;
     outcome_.result = result;
     const auto error = error_of(group_, queue_);
     if (error) outcome_.syndrome = error.syndrome();

@@ -8,7 +8,7 @@
 namespace offload::rdma_tool {
 namespace {
 
-/// The time to stop a proxy, or a connection: flushing takes 2 s at most.
+/// The time to stop an emulator, or a connection: flushing takes 2 s at most.
 constexpr core::Duration kPathStopTime = std::chrono::milliseconds(2500);
 
 /// Messages that may be on their way, and receives that are posted for them.
@@ -41,7 +41,7 @@ rdma::ConnectionOptions path_options(const Options& options, memory::Access acce
 }  // namespace
 
 std::uint32_t DevicePath::completions(const Options& options) noexcept {
-  // The connection has room for its own tasks, which never come; the proxy for its entries.
+  // The connection has room for its own tasks, which never come; the emulator for its entries.
   return 2 * (queue_sizes(options).send_blocks + queue_sizes(options).receives);
 }
 
@@ -66,16 +66,17 @@ DevicePath::DevicePath(Environment& environment, const Options& options, memory:
                      static_cast<std::uint64_t*>(marks_.get())};
   queues().receives.queue = handles.receive;
   const auto objects = environment.objects();
-  proxy_ = std::make_unique<rdma::Proxy>(
-      rdma::ProxyParts{objects.domain, objects.completions, pair}, handles,
-      [this](rdma::Proxy&, const core::Error& why) { environment_.fail(why); }, std::move(name));
-  proxy_->connect(environment.engine());
-  proxy_->start();
+  emulator_ = std::make_unique<rdma::QueueEmulator>(
+      rdma::QueueEmulatorParts{objects.domain, objects.completions, pair}, handles,
+      [this](rdma::QueueEmulator&, const core::Error& why) { environment_.fail(why); },
+      std::move(name));
+  emulator_->connect(environment.engine());
+  emulator_->start();
 }
 
 DevicePath::~DevicePath() {
-  if (proxy_ != nullptr) stop(*proxy_);
-  proxy_.reset();
+  if (emulator_ != nullptr) stop(*emulator_);
+  emulator_.reset();
   stop(connection_);
 }
 
@@ -99,10 +100,10 @@ void DevicePath::set_memory(const DeviceMemory& memory) {
 }
 
 void DevicePath::connect_to(const rdma::ConnectionDescriptor& peer,
-                            const kernels::rdma::RemoteBuffer& there) {
+                            const kernels::rdma::RemotePointer& there) {
   memory_.there = there;
   connection_.connect_to(peer);
-  proxy_->start_sends();
+  emulator_->start_sends();
 }
 
 void DevicePath::clear_words() noexcept {

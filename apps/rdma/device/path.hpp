@@ -7,13 +7,13 @@
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
 #include "rdma/connection/connection.hpp"
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 
 namespace offload::rdma_tool {
 
 /// The connection that device functions post to, beside that of an endpoint's control messages: its
-/// queues in mlx5's format, and the proxy that carries them out in turns of the engine. One thread,
-/// but for queues(), which belong to the lanes while they run.
+/// queues in mlx5's format, and the emulator that carries them out in turns of the engine. One
+/// thread, but for queues(), which belong to the lanes while they run.
 class DevicePath {
  public:
   /// Starts the connection; `access`: of the peer to the endpoint's memory. An error of the queues
@@ -31,7 +31,8 @@ class DevicePath {
   /// Before connect_to(): where the lanes find their memory. Posts the receives.
   void set_memory(const DeviceMemory& memory);
   /// Entries are carried out from here on.
-  void connect_to(const rdma::ConnectionDescriptor& peer, const kernels::rdma::RemoteBuffer& there);
+  void connect_to(const rdma::ConnectionDescriptor& peer,
+                  const kernels::rdma::RemotePointer& there);
 
   [[nodiscard]] const DeviceMemory& memory() const noexcept { return memory_; }
   [[nodiscard]] DeviceQueues& queues() noexcept { return *queues_.get(); }
@@ -48,7 +49,7 @@ class DevicePath {
   std::shared_ptr<void> shared_state_;
   std::shared_ptr<void> marks_;
   LaneArray<DeviceQueues> queues_;
-  std::unique_ptr<rdma::Proxy> proxy_;
+  std::unique_ptr<rdma::QueueEmulator> emulator_;
   DeviceMemory memory_;
 };
 

@@ -93,7 +93,7 @@ std::optional<Ratio> ratio_of(const Runs& base, const Runs& candidate, Figure fi
       std::any_of(of_candidate.begin(), of_candidate.end(), is_zero)) {
     return std::nullopt;
   }
-  std::vector<metrics::Pair> pairs;
+  std::vector<metrics::RepeatPair> pairs;
   for (std::size_t i = 0; i < of_base.size(); ++i) pairs.push_back({of_base[i], of_candidate[i]});
   Ratio ratio;
   ratio.figure = figure;

@@ -13,13 +13,13 @@ constexpr double kAboutASecond = 1.5;
 
 /// An interval of one of the runs, and the whole seconds that it has since the measured start.
 struct Placed {
-  const Interval* interval;
+  const RunInterval* interval;
   double first;  ///< second, included
   double last;   ///< excluded
   double end_s;  ///< its exact end
 };
 
-Placed place(const Interval& interval, double start_s) {
+Placed place(const RunInterval& interval, double start_s) {
   const double end_s = start_s + interval.length_s;
   if (interval.length_s > kAboutASecond) {
     const double first = std::round(start_s);
@@ -34,7 +34,7 @@ std::vector<Placed> place_all(const std::vector<const Run*>& runs, const Run& me
   std::vector<Placed> placed;
   for (const Run* run : runs) {
     const double since = run->started_at_unix_s - merged.measured_from();
-    for (const Interval& interval : run->intervals) {
+    for (const RunInterval& interval : run->intervals) {
       placed.push_back(place(interval, since + interval.start_s));
     }
   }
@@ -46,15 +46,15 @@ std::vector<Placed> place_all(const std::vector<const Run*>& runs, const Run& me
 
 using Group = std::vector<Placed>;
 
-Interval merge_group(const Group& group, double warmup_s) {
+RunInterval merge_group(const Group& group, double warmup_s) {
   HistogramSum service;
   HistogramSum response;
   bool any_response = false;
-  Interval interval;
+  RunInterval interval;
   double last = 0;
   double end_s = 0;
   for (const Placed& placed : group) {
-    const Interval& each = *placed.interval;
+    const RunInterval& each = *placed.interval;
     interval.operations += each.operations;
     interval.valid += each.valid;
     interval.errors += each.errors;
@@ -75,8 +75,8 @@ Interval merge_group(const Group& group, double warmup_s) {
 
 }  // namespace
 
-std::vector<Interval> merge_intervals(const std::vector<const Run*>& runs, const Run& merged) {
-  std::vector<Interval> intervals;
+std::vector<RunInterval> merge_intervals(const std::vector<const Run*>& runs, const Run& merged) {
+  std::vector<RunInterval> intervals;
   Group group;
   double group_last = 0;
   for (const Placed& placed : place_all(runs, merged)) {

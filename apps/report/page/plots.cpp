@@ -18,7 +18,7 @@ namespace {
 constexpr double kLinearSpread = 20;
 constexpr double kAroundLines = 1.12;
 
-using Value = std::function<std::optional<double>(const Interval&)>;
+using Value = std::function<std::optional<double>(const RunInterval&)>;
 using Text = std::string (*)(double);
 
 std::string per_second_text(double rate) {
@@ -26,10 +26,10 @@ std::string per_second_text(double rate) {
 }
 
 /// A line of `value` over the seconds since the measurement began.
-Series over_time(const ShownRun& shown, const std::vector<Interval>& intervals, const Value& value,
-                 Text text) {
+Series over_time(const ShownRun& shown, const std::vector<RunInterval>& intervals,
+                 const Value& value, Text text) {
   Series series{"run " + shown.name, shown.label, shown.style, {}};
-  for (const Interval& interval : intervals) {
+  for (const RunInterval& interval : intervals) {
     const auto y = value(interval);
     if (!y) continue;
     const double x =
@@ -95,14 +95,14 @@ void add_chart(Chart chart, std::vector<Chart>& charts) {
 
 struct Timed {
   ShownRun shown;
-  std::vector<Interval> intervals;
+  std::vector<RunInterval> intervals;
 };
 
 constexpr const char* kTimeTitle = "seconds since the measurement began";
 
 void add_throughput(const std::vector<Timed>& runs, const Axis& time, std::vector<Chart>& charts) {
   Chart chart{"Throughput", "responses a second", kTimeTitle, time, {}, {}};
-  const Value rate = [](const Interval& interval) -> std::optional<double> {
+  const Value rate = [](const RunInterval& interval) -> std::optional<double> {
     if (interval.length_s <= 0) return std::nullopt;
     return static_cast<double>(interval.operations) / interval.length_s;
   };
@@ -125,7 +125,7 @@ constexpr std::array kMeasures = {Measure{"max", &IntervalLatency::max},
 
 /// Service or response time of an interval, if it has any response.
 Value value_of(double IntervalLatency::*member, bool response) {
-  return [=](const Interval& interval) -> std::optional<double> {
+  return [=](const RunInterval& interval) -> std::optional<double> {
     if (interval.operations == 0) return std::nullopt;
     if (!response) return interval.service_time_us.*member;
     if (!interval.response_time_us) return std::nullopt;
@@ -246,17 +246,17 @@ void add_percentiles(const std::vector<ShownRun>& runs, std::vector<Chart>& char
 
 }  // namespace
 
-std::vector<Interval> condense(const std::vector<Interval>& intervals, std::size_t most) {
+std::vector<RunInterval> condense(const std::vector<RunInterval>& intervals, std::size_t most) {
   const std::size_t size = (intervals.size() + most - 1) / most;
   if (size <= 1) return intervals;
-  std::vector<Interval> condensed;
+  std::vector<RunInterval> condensed;
   for (std::size_t at = 0; at < intervals.size(); at += size) {
     const std::size_t end = std::min(at + size, intervals.size());
-    Interval whole = intervals[at];
+    RunInterval whole = intervals[at];
     HistogramSum service;
     HistogramSum response;
     for (std::size_t i = at; i < end; ++i) {
-      const Interval& each = intervals[i];
+      const RunInterval& each = intervals[i];
       service.add(each.service_time_us);
       if (each.response_time_us) response.add(*each.response_time_us);
       whole.length_s = each.start_s + each.length_s - whole.start_s;

@@ -16,7 +16,7 @@ inline constexpr std::size_t kMostRunsDrawn = 24;
 inline constexpr std::size_t kMostPoints = 360;
 
 /// Merges `intervals` into at most `most`. Throws Error (bad_message) for an invalid histogram.
-std::vector<Interval> condense(const std::vector<Interval>& intervals, std::size_t most);
+std::vector<RunInterval> condense(const std::vector<RunInterval>& intervals, std::size_t most);
 
 /// Throughput, service time and, where there is any, response time over time; then the percentiles.
 std::vector<Chart> make_charts(const std::vector<ShownRun>& runs);

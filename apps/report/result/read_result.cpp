@@ -53,8 +53,8 @@ IntervalLatency read_interval_latency(const JsonField& field) {
   return latency;
 }
 
-Interval read_interval(const JsonField& field) {
-  Interval interval;
+RunInterval read_interval(const JsonField& field) {
+  RunInterval interval;
   interval.start_s = field.at("start_s").number(kLongest);
   interval.length_s = field.at("length_s").number(kLongest);
   interval.operations = field.at("operations").count();
@@ -66,8 +66,8 @@ Interval read_interval(const JsonField& field) {
   return interval;
 }
 
-std::vector<Interval> read_intervals(const JsonField& field) {
-  std::vector<Interval> intervals;
+std::vector<RunInterval> read_intervals(const JsonField& field) {
+  std::vector<RunInterval> intervals;
   for (const JsonField& element : field.elements(kMostIntervals)) {
     intervals.push_back(read_interval(element));
     const std::size_t size = intervals.size();

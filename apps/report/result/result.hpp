@@ -36,7 +36,7 @@ struct IntervalLatency {
   std::string histogram;
 };
 
-struct Interval {
+struct RunInterval {
   double start_s = 0;  ///< since Run::started_at_unix_s
   double length_s = 0;
   std::uint64_t operations = 0;
@@ -71,7 +71,7 @@ struct Run {
   double in_flight_by_littles_law = 0;
   std::string verdict_code;
   std::string verdict_text;
-  std::vector<Interval> intervals;
+  std::vector<RunInterval> intervals;
 
   [[nodiscard]] double measured_from() const { return started_at_unix_s + warmup_seconds; }
   [[nodiscard]] double measured_until() const { return measured_from() + duration_seconds; }

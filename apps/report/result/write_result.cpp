@@ -37,7 +37,7 @@ ordered json_of(const std::optional<Value>& value) {
   }
 }
 
-ordered json_of(const Interval& interval) {
+ordered json_of(const RunInterval& interval) {
   return {{"start_s", interval.start_s},
           {"length_s", interval.length_s},
           {"operations", interval.operations},
@@ -49,7 +49,7 @@ ordered json_of(const Interval& interval) {
 
 ordered json_of(const Run& run) {
   ordered intervals = ordered::array();
-  for (const Interval& interval : run.intervals) intervals.push_back(json_of(interval));
+  for (const RunInterval& interval : run.intervals) intervals.push_back(json_of(interval));
   ordered errors = ordered::object();
   for (const auto& [kind, count] : run.errors) errors[kind] = count;
   return {{"started_at_unix_s", run.started_at_unix_s},
@@ -97,12 +97,12 @@ ordered value_of(const std::string& text) {
 }
 
 void add_intervals(const Run& run, double log_start, std::string& log) {
-  const auto add = [&](const char* tag, const Interval& interval, const IntervalLatency& latency) {
+  const auto add = [&](const char* tag, const RunInterval& interval, const auto& latency) {
     const double start = run.started_at_unix_s + interval.start_s - log_start;
     log += metrics::hdr_log_line(tag, start, interval.length_s,
                                  metrics::decode_hdr(latency.histogram));
   };
-  for (const Interval& interval : run.intervals) {
+  for (const RunInterval& interval : run.intervals) {
     add("service_time", interval, interval.service_time_us);
     if (interval.response_time_us) add("response_time", interval, *interval.response_time_us);
   }

@@ -15,8 +15,8 @@ constexpr std::uint32_t kPiece = 16 * 1024;
 struct CopyReversed {
   rdma::SendQueue queue;
   rdma::LocalBuffer from;
-  rdma::RemoteBuffer to;
-  rdma::Result* result;
+  rdma::RemotePointer to;
+  rdma::WorkResult* result;
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, unsigned) const {
@@ -33,27 +33,27 @@ struct CopyReversed {
       return work;
     };
     std::uint64_t ticket = 0;
-    rdma::Result done = rdma::post(group, own, kPieces, copy, patience(), ticket);
-    if (done == rdma::Result::done) done = rdma::wait_for(group, own, ticket, patience());
+    rdma::WorkResult done = rdma::post(group, own, kPieces, copy, patience(), ticket);
+    if (done == rdma::WorkResult::done) done = rdma::wait_for(group, own, ticket, patience());
     if (group.lane() == 0) *result = done;
   }
 };
 
 std::string run(bool& ok) {
   constexpr std::size_t kAll = std::size_t{kPieces} * kPiece;
-  Card card;
-  const Memory ring(card, Card::queue_bytes(32, 4));
+  SampleCard card;
+  const Memory ring(card, SampleCard::queue_bytes(32, 4));
   const Memory source(card, kAll);
   const Memory target(card, kAll);
   const Memory result(card, 64);
-  const QueuePair loop = card.add_queue(ring.as<char>(), 32, 4);
+  const WorkQueues loop = card.add_queue(ring.as<char>(), 32, 4);
   card.connect(loop, loop);
   for (std::size_t i = 0; i < kAll; ++i)
     source.as<unsigned char>()[i] = static_cast<unsigned char>(i / kPiece + i % 100);
   card.start();
-  run_blocks(
-      1, CopyReversed{loop.send, source.local(0, 0), target.remote(), result.as<rdma::Result>()});
-  ok = card.stop().empty() && *result.as<rdma::Result>() == rdma::Result::done;
+  run_blocks(1, CopyReversed{loop.send, source.local(0, 0), target.remote(),
+                             result.as<rdma::WorkResult>()});
+  ok = card.stop().empty() && *result.as<rdma::WorkResult>() == rdma::WorkResult::done;
   for (std::size_t i = 0; i < kPieces; ++i) {
     ok = ok && std::memcmp(source.as<char>() + i * kPiece,
                            target.as<char>() + (kPieces - 1 - i) * kPiece, kPiece) == 0;

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "apps/samples/rdma/card.hpp"
+#include "apps/samples/rdma/sample_card.hpp"
 #include "core/exit_status.hpp"
 #include "core/process/thread.hpp"
 #include "kernels/group.hpp"
@@ -39,7 +39,7 @@ inline bool has_gpu() {
 /// Zeros, pinned where there is a GPU, under a key of `card`.
 class Memory {
  public:
-  Memory(Card& card, std::size_t bytes) : pinned_(has_gpu()) {
+  Memory(SampleCard& card, std::size_t bytes) : pinned_(has_gpu()) {
 #if defined(__CUDACC__)
     if (pinned_ && cudaHostAlloc(&data_, bytes, cudaHostAllocPortable) != cudaSuccess) {
       throw std::bad_alloc();
@@ -64,7 +64,7 @@ class Memory {
   [[nodiscard]] kernels::rdma::LocalBuffer local(std::size_t offset, std::uint32_t length) const {
     return {reinterpret_cast<std::uint64_t>(data_) + offset, length, key_};
   }
-  [[nodiscard]] kernels::rdma::RemoteBuffer remote(std::size_t offset = 0) const {
+  [[nodiscard]] kernels::rdma::RemotePointer remote(std::size_t offset = 0) const {
     return {reinterpret_cast<std::uint64_t>(data_) + offset, key_};
   }
 

@@ -14,7 +14,7 @@ constexpr std::uint32_t kBytes = 256;
 struct PutOnAll {
   rdma::SendQueue queues[kQueues];
   rdma::LocalBuffer from;
-  rdma::RemoteBuffer to;
+  rdma::RemotePointer to;
   std::uint32_t* completed;
 
   template <class Group>
@@ -39,8 +39,8 @@ struct PutOnAll {
         if (busy[q] || posted[q] == kPuts) continue;
         const std::uint64_t place = (std::uint64_t{q} * kPuts + posted[q]++) * kBytes;
         const rdma::LocalBuffer here{from.address + place, kBytes, from.lkey};
-        const rdma::RemoteBuffer there{to.address + place, to.rkey};
-        if (rdma::put(group, own[q], there, here, patience(), last[q]) != rdma::Result::done)
+        const rdma::RemotePointer there{to.address + place, to.rkey};
+        if (rdma::put(group, own[q], there, here, patience(), last[q]) != rdma::WorkResult::done)
           return;
         busy[q] = true;
       }
@@ -52,15 +52,15 @@ struct PutOnAll {
 
 std::string run(bool& ok) {
   constexpr std::size_t kAll = std::size_t{kQueues} * kPuts * kBytes;
-  Card card;
-  const std::size_t each = Card::queue_bytes(16, 4);
+  SampleCard card;
+  const std::size_t each = SampleCard::queue_bytes(16, 4);
   const Memory rings(card, 2 * kQueues * each);
   const Memory source(card, kAll);
   const Memory target(card, kAll);
   const Memory count(card, 64);
   PutOnAll body{{}, source.local(0, 0), target.remote(), count.as<std::uint32_t>()};
   for (std::size_t q = 0; q < kQueues; ++q) {
-    const QueuePair one = card.add_queue(rings.as<char>() + 2 * q * each, 16, 4);
+    const WorkQueues one = card.add_queue(rings.as<char>() + 2 * q * each, 16, 4);
     card.connect(one, card.add_queue(rings.as<char>() + (2 * q + 1) * each, 16, 4));
     body.queues[q] = one.send;
   }

@@ -13,7 +13,7 @@ constexpr std::uint32_t kReceives = 4;
 
 /// The data of a block: its queue pair, a message to send, and room for received ones.
 struct Player {
-  QueuePair queues;
+  WorkQueues queues;
   rdma::LocalBuffer out;
   rdma::LocalBuffer in;  ///< kReceives times 8 bytes
   std::uint64_t* sent;
@@ -37,7 +37,7 @@ struct PingPong {
     for (std::uint64_t round = 0; round < kRounds; ++round) {
       if (block == 0 && !serve(group, own, sends, ball + 1)) return;
       rdma::Completion completion{};
-      if (rdma::receive(group, receives, patience(), completion) != rdma::Result::done) return;
+      if (rdma::receive(group, receives, patience(), completion) != rdma::WorkResult::done) return;
       ball = own.came[round % kReceives];
       group.sync();  // all have read it before it is room again
       rdma::post_receives(group, receives, 1, [&](std::uint32_t) { return room(round); });
@@ -51,14 +51,15 @@ struct PingPong {
     if (group.lane() == 0) *own.sent = ball;
     group.sync();
     std::uint64_t ticket = 0;
-    if (rdma::send(group, sends, own.out, patience(), ticket) != rdma::Result::done) return false;
-    return rdma::wait_for(group, sends, ticket, patience()) == rdma::Result::done;
+    if (rdma::send(group, sends, own.out, patience(), ticket) != rdma::WorkResult::done)
+      return false;
+    return rdma::wait_for(group, sends, ticket, patience()) == rdma::WorkResult::done;
   }
 };
 
 std::string run(bool& ok) {
-  Card card;
-  const std::size_t each = Card::queue_bytes(16, kReceives);
+  SampleCard card;
+  const std::size_t each = SampleCard::queue_bytes(16, kReceives);
   const Memory queues(card, 2 * each);
   const Memory words(card, 64 * 8);
   PingPong game{};

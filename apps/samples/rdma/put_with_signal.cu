@@ -15,7 +15,7 @@ constexpr std::uint32_t kLine = kNumbers * sizeof(std::uint32_t);
 struct PutAndSum {
   rdma::SendQueue queue;
   rdma::LocalBuffer lines;    ///< of the first block
-  rdma::RemoteBuffer to;      ///< the second's room for them
+  rdma::RemotePointer to;     ///< the second's room for them
   rdma::Signal signal;        ///< of the second
   const std::uint32_t* room;  ///< the same, as the second block reads it
   const std::uint64_t* signals;
@@ -35,9 +35,9 @@ struct PutAndSum {
     for (std::uint64_t i = 0; i < kLines; ++i) {
       std::uint64_t ticket = 0;
       const rdma::LocalBuffer line{lines.address + i * kLine, kLine, lines.lkey};
-      const rdma::RemoteBuffer there{to.address + i * kLine, to.rkey};
+      const rdma::RemotePointer there{to.address + i * kLine, to.rkey};
       const auto put = rdma::put_with_signal(group, own, there, line, signal, patience(), ticket);
-      if (put != rdma::Result::done) return;
+      if (put != rdma::WorkResult::done) return;
     }
     rdma::flush(group, own, patience());
   }
@@ -45,7 +45,7 @@ struct PutAndSum {
   OFFLOAD_HOST_DEVICE void sum_up(const Group& group) const {
     std::uint64_t total = 0;
     for (std::uint32_t i = 0; i < kLines; ++i) {
-      if (rdma::wait_signal(group, signals, i + 1, patience()) != rdma::Result::done) return;
+      if (rdma::wait_signal(group, signals, i + 1, patience()) != rdma::WorkResult::done) return;
       for (std::uint32_t n = 0; n < kNumbers; ++n) total += room[i * kNumbers + n];
     }
     if (group.lane() == 0) *sum = total;
@@ -53,13 +53,13 @@ struct PutAndSum {
 };
 
 std::string run(bool& ok) {
-  Card card;
-  const std::size_t each = Card::queue_bytes(64, 16);
+  SampleCard card;
+  const std::size_t each = SampleCard::queue_bytes(64, 16);
   const Memory queues(card, 2 * each);
   const Memory lines(card, std::size_t{kLines} * kLine);
   const Memory room(card, std::size_t{kLines} * kLine);
   const Memory words(card, 3 * 64);  // the signal, what was in it, the sum
-  const QueuePair one = card.add_queue(queues.as<char>(), 64, 16);
+  const WorkQueues one = card.add_queue(queues.as<char>(), 64, 16);
   card.connect(one, card.add_queue(queues.as<char>() + each, 64, 16));
   std::uint64_t expected = 0;
   for (std::uint32_t i = 0; i < kLines * kNumbers; ++i) {

@@ -13,7 +13,7 @@ constexpr std::uint32_t kDraws = 50;
 
 struct Draw {
   rdma::SharedQueue queue;
-  rdma::RemoteBuffer counter;
+  rdma::RemotePointer counter;
   rdma::LocalBuffer drawn;  ///< 8 bytes for each draw
 
   template <class Group>
@@ -23,24 +23,25 @@ struct Draw {
       const rdma::LocalBuffer own{drawn.address + place * 8, 8, drawn.lkey};
       std::uint64_t ticket = 0;
       if (rdma::fetch_add(group, queue, counter, 1, own, patience(), ticket) !=
-          rdma::Result::done) {
+          rdma::WorkResult::done) {
         return;
       }
-      if (rdma::wait_for(group, queue, ticket, patience()) != rdma::Result::done) return;
+      if (rdma::wait_for(group, queue, ticket, patience()) != rdma::WorkResult::done) return;
     }
   }
 };
 
 std::string run(bool& ok) {
   constexpr std::uint32_t kRing = 16;  // shorter than what the blocks have under way at most
-  Card card;
-  const Memory queues(card, 2 * Card::queue_bytes(kRing, 4));
+  SampleCard card;
+  const Memory queues(card, 2 * SampleCard::queue_bytes(kRing, 4));
   const Memory state(card, sizeof(rdma::SharedSendState));
   const Memory marks(card, kRing * sizeof(std::uint64_t));
   const Memory counter(card, 8);
   const Memory drawn(card, std::size_t{kBlocks} * kDraws * 8);
-  const QueuePair one = card.add_queue(queues.as<char>(), kRing, 4);
-  card.connect(one, card.add_queue(queues.as<char>() + Card::queue_bytes(kRing, 4), kRing, 4));
+  const WorkQueues one = card.add_queue(queues.as<char>(), kRing, 4);
+  card.connect(one,
+               card.add_queue(queues.as<char>() + SampleCard::queue_bytes(kRing, 4), kRing, 4));
   card.start();
   run_blocks(kBlocks, Draw{{one.send, state.as<rdma::SharedSendState>(), marks.as<std::uint64_t>()},
                            counter.remote(),

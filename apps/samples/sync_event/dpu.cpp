@@ -43,7 +43,7 @@ int run(const samples::SyncEventOptions& options) {
   (void)std::fflush(stdout);  // for a reader of a pipe
   const auto connection = accept(*listener);
   sync::SyncEvent event = receive(*connection);
-  samples::exchange_signals(event, samples::Side::dpu, options);
+  samples::exchange_signals(event, samples::ExchangeSide::dpu, options);
   fmt::print("{} signals received, {} sent\n", (event.get() + 1) / 2, event.get() / 2);
   return 0;
 }

@@ -14,20 +14,20 @@ using sync::SyncEventTask;
 
 /// The value by which `side` signals in `round`, which is greater by one than what it has waited
 /// for.
-std::uint64_t signal_of(Side side, std::uint64_t round) {
-  return 2 * round + (side == Side::host ? 1 : 2);
+std::uint64_t signal_of(ExchangeSide side, std::uint64_t round) {
+  return 2 * round + (side == ExchangeSide::host ? 1 : 2);
 }
 
 /// The event is greater once the other side has signalled in `round`.
-std::uint64_t threshold_of(Side side, std::uint64_t round) {
-  return 2 * round + (side == Side::host ? 1 : 0);
+std::uint64_t threshold_of(ExchangeSide side, std::uint64_t round) {
+  return 2 * round + (side == ExchangeSide::host ? 1 : 0);
 }
 
 [[noreturn]] void give_up() {
   throw core::Error(core::ErrorCode::timed_out, "the other side did not signal in time");
 }
 
-void exchange_synchronously(sync::SyncEvent& event, Side side, bool atomic) {
+void exchange_synchronously(sync::SyncEvent& event, ExchangeSide side, bool atomic) {
   const auto signal = [&](std::uint64_t round) {
     if (atomic) {
       event.add(1);
@@ -36,9 +36,9 @@ void exchange_synchronously(sync::SyncEvent& event, Side side, bool atomic) {
     }
   };
   for (std::uint64_t round = 0; round < kRounds; ++round) {
-    if (side == Side::host) signal(round);
-    if (!event.wait_greater(threshold_of(side, round), sync::Wait::block, kPatience)) give_up();
-    if (side == Side::dpu) signal(round);
+    if (side == ExchangeSide::host) signal(round);
+    if (!event.wait_greater(threshold_of(side, round), sync::WaitMode::block, kPatience)) give_up();
+    if (side == ExchangeSide::dpu) signal(round);
   }
 }
 
@@ -46,7 +46,7 @@ void exchange_synchronously(sync::SyncEvent& event, Side side, bool atomic) {
 /// follows it, and is submitted again for a later round. One thread.
 class AsyncExchange {
  public:
-  AsyncExchange(sync::SyncEvent& event, Side side, const SyncEventOptions& options)
+  AsyncExchange(sync::SyncEvent& event, ExchangeSide side, const SyncEventOptions& options)
       : side_(side),
         depth_(options.depth),
         operation_(options.atomic ? SyncEventTask::Operation::add : SyncEventTask::Operation::set),
@@ -56,7 +56,7 @@ class AsyncExchange {
   void run() {
     context_.connect(engine_);
     context_.start();
-    if (side_ == Side::host) signal(0);
+    if (side_ == ExchangeSide::host) signal(0);
     for (std::uint64_t round = 0; round < depth_; ++round) wait(*tasks_.allocate(), round);
     auto seen = done_;
     auto deadline = core::Clock::now() + kPatience;
@@ -93,7 +93,7 @@ class AsyncExchange {
       return;
     }
     const std::uint64_t round = self.done_++;
-    if (self.side_ == Side::dpu) {
+    if (self.side_ == ExchangeSide::dpu) {
       self.signal(round);
     } else if (round + 1 < kRounds) {
       self.signal(round + 1);
@@ -103,7 +103,7 @@ class AsyncExchange {
 
   static void failed(SyncEventTask&, void*) {}  // a stop: run() says that rounds are missing
 
-  Side side_;
+  ExchangeSide side_;
   std::uint64_t depth_;
   SyncEventTask::Operation operation_;
   std::uint64_t done_ = 0;
@@ -133,7 +133,7 @@ std::variant<SyncEventOptions, cli::Leave> parse_sync_event_options(const std::s
   return options;
 }
 
-void exchange_signals(sync::SyncEvent& event, Side side, const SyncEventOptions& options) {
+void exchange_signals(sync::SyncEvent& event, ExchangeSide side, const SyncEventOptions& options) {
   if (options.async) {
     AsyncExchange(event, side, options).run();
   } else {

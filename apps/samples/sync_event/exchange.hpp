@@ -28,10 +28,10 @@ std::variant<SyncEventOptions, cli::Leave> parse_sync_event_options(const std::s
                                                                     const char* const* argv);
 
 /// The host signals first: it makes the event 1, 3, 5 ..., the DPU 2, 4, 6 ...
-enum class Side : std::uint8_t { host, dpu };
+enum class ExchangeSide : std::uint8_t { host, dpu };
 
 /// Signals the other side kRounds times, and waits for as many signals of it, in turn. Throws Error
 /// (timed_out) after kPatience without one.
-void exchange_signals(sync::SyncEvent& event, Side side, const SyncEventOptions& options);
+void exchange_signals(sync::SyncEvent& event, ExchangeSide side, const SyncEventOptions& options);
 
 }  // namespace offload::samples

@@ -35,7 +35,7 @@ int run(const samples::SyncEventOptions& options) {
   send(*connection, event);
 
   const auto start = core::Clock::now();
-  samples::exchange_signals(event, samples::Side::host, options);
+  samples::exchange_signals(event, samples::ExchangeSide::host, options);
   const double seconds = core::to_seconds(core::Clock::now() - start);
   fmt::print("{} round trips, {:.1f} us each\n", event.get() / 2,
              1e6 * seconds / static_cast<double>(samples::kRounds));

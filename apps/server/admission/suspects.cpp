@@ -66,7 +66,7 @@ void Suspects::take(channel::Requester& requester, const std::shared_ptr<const v
                     std::uint32_t losses, core::RunTime now) {
   SlotReader reader(requester.slots());
   std::list<Request> taken;
-  requester.for_each_pending([&](channel::SendTask& request) {
+  requester.for_each_pending([&](channel::RequestTask& request) {
     const auto payload = reader.next();
     if (request.user_data == nullptr) return;
     Request& added = taken.emplace_back(Request{static_cast<Client*>(request.user_data),
@@ -82,7 +82,7 @@ void Suspects::take(channel::Requester& requester, const std::shared_ptr<const v
       added.memory = memory;
     }
   });
-  requester.for_each_pending([](channel::SendTask& request) { request.user_data = nullptr; });
+  requester.for_each_pending([](channel::RequestTask& request) { request.user_data = nullptr; });
   requests_.splice(requests_.begin(), taken);
 }
 

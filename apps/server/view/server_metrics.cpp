@@ -181,17 +181,18 @@ void ServerMetrics::collect_control(Exposition& page) const {
 }
 
 void ServerMetrics::collect_workers(Exposition& page) const {
-  std::size_t attached = 0;
+  double attached = 0;
   {
     const std::lock_guard lock(mutex_);
-    attached = workers_.size();
+    attached = static_cast<double>(workers_.size());
   }
-  page.gauge({"offload_worker_attached", "Attached workers."}, {}, static_cast<double>(attached));
-  page.counter({"offload_worker_attaches_total", "Workers that have attached since the start."}, {},
-               static_cast<double>(attaches_.value()));
+  page.gauge({"offload_server_workers_attached", "Attached workers."}, {}, attached);
   page.counter(
-      {"offload_worker_losses_total", "Workers lost since the start: detached, dropped or ended."},
-      {}, static_cast<double>(losses_.value()));
+      {"offload_server_workers_attaches_total", "Workers that have attached since the start."}, {},
+      static_cast<double>(attaches_.value()));
+  page.counter({"offload_server_workers_losses_total",
+                "Workers lost since the start: detached, dropped or ended."},
+               {}, static_cast<double>(losses_.value()));
   page.gauge({"offload_server_ready", "1 if /readyz returns 200."}, {}, readiness().holds ? 1 : 0);
 }
 

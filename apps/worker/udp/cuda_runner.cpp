@@ -3,9 +3,9 @@
 #include "apps/worker/udp/runner.hpp"
 #include "core/clock.hpp"
 #include "gpu/cuda_device.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/packet_image.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::worker {
 namespace {
@@ -38,8 +38,8 @@ struct CudaDatagramRun {
   gpu::PinnedArray<DatagramCounts> counts;
   gpu::PinnedArray<DatagramWork> works;
   gpu::DeviceArray<HostAddresses> host;  ///< there: it is read for each datagram
-  gpu::Stream control;
-  gpu::Stream kernel;
+  gpu::CudaStream control;
+  gpu::CudaStream kernel;
 };
 
 class CudaDatagrams final : public DatagramRunner {
@@ -75,7 +75,7 @@ class CudaDatagrams final : public DatagramRunner {
     }
     *run_->one.get() = 1;
     // The kernel's stream is non-blocking: it does not wait for the copies before.
-    gpu::StreamRef(cudaStreamLegacy).sync();
+    gpu::CudaStreamRef(cudaStreamLegacy).sync();
     gpu::check_cuda(static_cast<cudaError_t>(service_.interface().launch_datagrams(
                         service_.get(), run_->works.get(), count, run_->kernel.get())),
                     "launch of the kernel for datagrams");

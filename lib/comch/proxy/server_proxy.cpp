@@ -25,9 +25,9 @@ bool ServerProxy::on_received(const protocol::DataHeader& header,
 void ServerProxy::on_content(const channel::ContentResponse& response) {
   const auto length = static_cast<std::uint32_t>(response.bytes.size());
   // A header that the server's end would refuse is a failure of the request, not of the connection.
-  if (response.status != kernels::Status::ok ||
+  if (response.status != kernels::ResponseStatus::ok ||
       !kernels::is_valid_content(slots_.view().layout, length, response.count)) {
-    constexpr auto kFailed = static_cast<std::uint16_t>(kernels::Status::bad_length);
+    constexpr auto kFailed = static_cast<std::uint16_t>(kernels::ResponseStatus::bad_length);
     return connection_->post_send({response.sequence, 0, 0, kFailed}, nullptr);
   }
   connection_->post_send({response.sequence, length, static_cast<std::uint16_t>(response.count), 0},

@@ -8,7 +8,8 @@ namespace offload::comch {
 
 using channel::kPacketRoom;
 
-WorkerProxy::WorkerProxy(const channel::Requester& requester, const channel::Endpoint& channel,
+WorkerProxy::WorkerProxy(const channel::Requester& requester,
+                         const channel::ChannelEndpoint& channel,
                          std::unique_ptr<DataEndpoint> endpoint)
     : slots_(&requester.slots()),
       view_(channel.view),

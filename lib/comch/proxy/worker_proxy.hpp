@@ -20,7 +20,7 @@ class WorkerProxy final : DataHandler {
  public:
   /// `channel`: the one that the requester uses or will move to. `endpoint`: to the worker's
   /// ServerProxy. Throws Error.
-  WorkerProxy(const channel::Requester& requester, const channel::Endpoint& channel,
+  WorkerProxy(const channel::Requester& requester, const channel::ChannelEndpoint& channel,
               std::unique_ptr<DataEndpoint> endpoint);
 
   /// Returns why the connection has ended; null while it has not.

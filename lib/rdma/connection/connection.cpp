@@ -99,10 +99,10 @@ void Connection::require_queue(const char* action) const {
 }
 
 Status Connection::on_submit(progress::Task& task) noexcept {
-  auto& operation = static_cast<Operation&>(task);
+  auto& operation = static_cast<RdmaTask&>(task);
   operation.wc_status_ = IBV_WC_SUCCESS;
   operation.vendor_ = 0;
-  if (operation.kind_ == Operation::Kind::receive) {
+  if (operation.kind_ == RdmaTask::Kind::receive) {
     return prepare_receive(static_cast<ReceiveTask&>(operation));
   }
   return prepare_send(operation);
@@ -121,7 +121,7 @@ Status Connection::prepare_receive(ReceiveTask& task) noexcept {
   return status;
 }
 
-Status Connection::prepare_send(Operation& task) noexcept {
+Status Connection::prepare_send(RdmaTask& task) noexcept {
   if (!connected()) return ErrorCode::not_connected;
   if (sends_.is_full()) return ErrorCode::full;
   ibv_send_wr& request = sends_.next(std::uint64_t{tag_} << 32);
@@ -165,7 +165,7 @@ void Connection::on_queue_failed() noexcept {
   request_turn();
 }
 
-void Connection::fail_task(Operation& task, const ibv_wc& completion) {
+void Connection::fail_task(RdmaTask& task, const ibv_wc& completion) {
   task.wc_status_ = completion.status;
   task.vendor_ = completion.vendor_err;
   failed_ = true;
@@ -176,7 +176,7 @@ void Connection::fail_task(Operation& task, const ibv_wc& completion) {
 }
 
 /// `completion`: null for a send that succeeded before a later one that is signalled.
-inline void Connection::end_task(Operation& task, const ibv_wc* completion) {
+inline void Connection::end_task(RdmaTask& task, const ibv_wc* completion) {
   if (completion != nullptr && completion->status != IBV_WC_SUCCESS) {
     return fail_task(task, *completion);
   }
@@ -189,7 +189,7 @@ void Connection::end_tasks(WorkQueue<Request>& queue, std::uint32_t number,
                            const ibv_wc& completion) {
   const std::uint32_t tag = tag_;
   for (std::size_t left = queue.count_up_to(number); left != 0; --left) {
-    Operation& task = queue.pop();
+    RdmaTask& task = queue.pop();
     objects_.completions.on_completed(1);
     end_task(task, left == 1 ? &completion : nullptr);
     if (!queue_ || tag != tag_) return;  // the callback stopped it
@@ -227,7 +227,7 @@ bool Connection::on_poll(std::size_t most) {
   }
   std::size_t ended = 0;
   for (; ended < most && !queue_ && sends_.size() + receives_.size() != 0; ++ended) {
-    Operation& task = sends_.size() != 0 ? sends_.pop() : receives_.pop();
+    RdmaTask& task = sends_.size() != 0 ? sends_.pop() : receives_.pop();
     complete(task, ErrorCode::driver);
   }
   if (!queue_ && in_flight() != 0) request_turn();

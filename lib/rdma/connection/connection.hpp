@@ -20,7 +20,7 @@ namespace offload::rdma {
 struct SharedObjects {
   const DeviceContext& device;
   const ProtectionDomain& domain;
-  const Registrar& registrar;  ///< of that domain
+  const RdmaRegistrar& registrar;  ///< of that domain
   CompletionLoop& completions;
 };
 
@@ -91,13 +91,13 @@ class Connection final : public progress::Context, CompletionHandler {
   void require_queue(const char* action) const;
   void tell_disconnected() noexcept;
   core::Status prepare_receive(ReceiveTask& task) noexcept;
-  core::Status prepare_send(Operation& task) noexcept;
+  core::Status prepare_send(RdmaTask& task) noexcept;
   core::Status post_receives() noexcept;
   core::Status post_sends() noexcept;
   template <class Request>
   void end_tasks(WorkQueue<Request>& queue, std::uint32_t number, const ibv_wc& completion);
-  void end_task(Operation& task, const ibv_wc* completion);
-  void fail_task(Operation& task, const ibv_wc& completion);
+  void end_task(RdmaTask& task, const ibv_wc* completion);
+  void fail_task(RdmaTask& task, const ibv_wc& completion);
   void end_queue() noexcept;
 
   [[nodiscard]] bool shares_receives() const noexcept { return options_.queues.srq != nullptr; }

@@ -26,7 +26,7 @@ class WorkRequestBuilder;
 /// as bytes arrive. A null buffer has no bytes.
 ///
 /// A task that fails in the network ends with io_failed; cause() and explain() have the reason.
-class Operation : public progress::Task {
+class RdmaTask : public progress::Task {
  public:
   using ContextType = Connection;
 
@@ -47,8 +47,8 @@ class Operation : public progress::Task {
     fetch_and_add,
     sync_event,
   };
-  explicit Operation(Kind kind) noexcept : kind_(kind) {}
-  ~Operation() = default;
+  explicit RdmaTask(Kind kind) noexcept : kind_(kind) {}
+  ~RdmaTask() = default;
 
  private:
   friend Connection;
@@ -69,9 +69,9 @@ inline void append(memory::Buffer* buffer, std::uint64_t length) noexcept {
 }
 
 /// Sends a message into the peer's next receive.
-class SendTask final : public Operation {
+class SendTask final : public RdmaTask {
  public:
-  SendTask() noexcept : Operation(Kind::send) {}
+  SendTask() noexcept : RdmaTask(Kind::send) {}
 
   const memory::Buffer* source = nullptr;
   std::optional<std::uint32_t> immediate;  ///< delivered with the peer's receive
@@ -79,7 +79,7 @@ class SendTask final : public Operation {
 };
 
 /// Receives a message, or the notification of a write with an immediate.
-class Receive : public Operation {
+class Receive : public RdmaTask {
  public:
   memory::Buffer* destination = nullptr;
 
@@ -92,7 +92,7 @@ class Receive : public Operation {
   [[nodiscard]] bool written_elsewhere() const noexcept { return written_elsewhere_; }
 
  protected:
-  Receive() noexcept : Operation(Kind::receive) {}
+  Receive() noexcept : RdmaTask(Kind::receive) {}
   ~Receive() = default;
 
  private:
@@ -160,9 +160,9 @@ struct RemoteAddress {
 
 /// Writes to the peer's memory. The peer is notified only by an immediate, which takes one of its
 /// receives.
-class WriteTask final : public Operation {
+class WriteTask final : public RdmaTask {
  public:
-  WriteTask() noexcept : Operation(Kind::write) {}
+  WriteTask() noexcept : RdmaTask(Kind::write) {}
 
   const memory::Buffer* source = nullptr;
   RemoteAddress to;
@@ -170,9 +170,9 @@ class WriteTask final : public Operation {
 };
 
 /// Reads `length` bytes of the peer's memory. RC only.
-class ReadTask final : public Operation {
+class ReadTask final : public RdmaTask {
  public:
-  ReadTask() noexcept : Operation(Kind::read) {}
+  ReadTask() noexcept : RdmaTask(Kind::read) {}
 
   memory::Buffer* destination = nullptr;
   RemoteAddress from;
@@ -181,9 +181,9 @@ class ReadTask final : public Operation {
 
 /// Replaces the peer's 8 bytes by `swap` if they equal `compare`. Their former value goes to the
 /// destination, in the byte order of this machine. RC only; the address is aligned to 8 bytes.
-class CompareAndSwapTask final : public Operation {
+class CompareAndSwapTask final : public RdmaTask {
  public:
-  CompareAndSwapTask() noexcept : Operation(Kind::compare_and_swap) {}
+  CompareAndSwapTask() noexcept : RdmaTask(Kind::compare_and_swap) {}
 
   memory::Buffer* destination = nullptr;
   RemoteAddress at;
@@ -192,9 +192,9 @@ class CompareAndSwapTask final : public Operation {
 };
 
 /// Adds to the peer's 8 bytes; else like CompareAndSwapTask.
-class FetchAndAddTask final : public Operation {
+class FetchAndAddTask final : public RdmaTask {
  public:
-  FetchAndAddTask() noexcept : Operation(Kind::fetch_and_add) {}
+  FetchAndAddTask() noexcept : RdmaTask(Kind::fetch_and_add) {}
 
   memory::Buffer* destination = nullptr;
   RemoteAddress at;
@@ -206,9 +206,9 @@ class FetchAndAddTask final : public Operation {
 /// publisher is Publisher::gpu, whose waiters poll. RC only, except for set. An add is atomic with
 /// respect to others through the peer's device, and to the peer's processors only where
 /// its device has IBV_ATOMIC_GLOB.
-class RemoteSyncEventTask final : public Operation {
+class RemoteSyncEventTask final : public RdmaTask {
  public:
-  RemoteSyncEventTask() noexcept : Operation(Kind::sync_event) {}
+  RemoteSyncEventTask() noexcept : RdmaTask(Kind::sync_event) {}
 
   enum class Action : std::uint8_t {
     get,

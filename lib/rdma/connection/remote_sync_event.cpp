@@ -5,7 +5,7 @@
 
 namespace offload::rdma {
 
-ExportedSyncEvent::ExportedSyncEvent(const sync::SyncEvent& event, Registrar& registrar,
+ExportedSyncEvent::ExportedSyncEvent(const sync::SyncEvent& event, RdmaRegistrar& registrar,
                                      memory::Access granted)
     : region_({"sync event", memory::kLocalAccess | granted},
               {memory::borrow_range(event.memory())}) {

@@ -18,7 +18,7 @@ class ExportedSyncEvent {
  public:
   /// `granted`: what peers may do, remote_read for get, remote_write for set, remote_atomic for
   /// add. Throws Error: invalid_value for flags that are not remote, what registering throws.
-  ExportedSyncEvent(const sync::SyncEvent& event, Registrar& registrar,
+  ExportedSyncEvent(const sync::SyncEvent& event, RdmaRegistrar& registrar,
                     memory::Access granted = memory::kRemoteAccess);
 
   /// Returns the bytes for import_sync_event() of the peer.

@@ -10,7 +10,7 @@ namespace offload::rdma {
 using core::ErrorCode;
 using core::Status;
 
-SharedReceives::SharedReceives(const ProtectionDomain& domain, const Registrar& registrar,
+SharedReceives::SharedReceives(const ProtectionDomain& domain, const RdmaRegistrar& registrar,
                                CompletionLoop& completions, std::uint32_t max_wr,
                                std::uint32_t max_sge, std::string name)
     : Context(std::move(name), Turns::on_request),

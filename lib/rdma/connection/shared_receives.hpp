@@ -28,7 +28,7 @@ class SharedReceives final : public progress::Context, CompletionHandler {
  public:
   /// For `max_wr` receives of at most `max_sge` scatter elements. Domain, registrar (of that
   /// domain) and loop outlive it. Throws Error (invalid_value) if either is 0.
-  SharedReceives(const ProtectionDomain& domain, const Registrar& registrar,
+  SharedReceives(const ProtectionDomain& domain, const RdmaRegistrar& registrar,
                  CompletionLoop& completions, std::uint32_t max_wr, std::uint32_t max_sge = 1,
                  std::string name = "shared receives");
   ~SharedReceives() override;
@@ -60,7 +60,7 @@ class SharedReceives final : public progress::Context, CompletionHandler {
   };
 
   const ProtectionDomain& domain_;
-  const Registrar& registrar_;
+  const RdmaRegistrar& registrar_;
   CompletionLoop& completions_;
   std::uint32_t max_sge_;
   std::vector<Slot> slots_;

@@ -9,7 +9,7 @@ namespace offload::rdma {
 
 /// Returns whether connections of `type` over `device` have tasks of the type Task, and if not,
 /// why. Both ends need it; the peer's grants are a separate condition. Any thread.
-template <std::derived_from<Operation> Task>
+template <std::derived_from<RdmaTask> Task>
 [[nodiscard]] device::Support supports_task(const DeviceContext& device, QpType type = QpType::rc) {
   constexpr bool kAtomic =
       std::same_as<Task, CompareAndSwapTask> || std::same_as<Task, FetchAndAddTask>;

@@ -10,7 +10,7 @@
 
 namespace offload::rdma {
 
-class Operation;
+class RdmaTask;
 
 /// A ring of the tasks of a send or receive queue, in order, with their work requests:
 ///
@@ -58,7 +58,7 @@ class WorkQueue {
   [[nodiscard]] std::span<ibv_sge> sg_list() noexcept {
     return std::span(elements_).subspan(slot(tail_) * max_sge_, max_sge_);
   }
-  void add(Operation& task) noexcept { tasks_.data()[slot(tail_++)] = &task; }
+  void add(RdmaTask& task) noexcept { tasks_.data()[slot(tail_++)] = &task; }
 
   [[nodiscard]] bool has_unposted() const noexcept { return posted_ != tail_; }
   /// Links the requests to be posted into a list, whose last is `last`. Null if there are none.
@@ -88,8 +88,8 @@ class WorkQueue {
     return distance < outstanding() ? distance + 1 : 0;
   }
   /// Removes the oldest task. There must be one.
-  [[nodiscard]] Operation& pop() noexcept {
-    Operation& task = *tasks_.data()[slot(head_++)];
+  [[nodiscard]] RdmaTask& pop() noexcept {
+    RdmaTask& task = *tasks_.data()[slot(head_++)];
     if (posted_ < head_) posted_ = head_;
     return task;
   }
@@ -109,7 +109,7 @@ class WorkQueue {
   std::size_t max_wr_;
   std::size_t max_sge_;
   std::vector<Request> requests_;
-  std::vector<Operation*> tasks_;
+  std::vector<RdmaTask*> tasks_;
   std::vector<ibv_sge> elements_;
   std::uint64_t slot_mask_;
   std::uint64_t head_;

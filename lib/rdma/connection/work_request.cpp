@@ -44,16 +44,17 @@ Access access_of(RemoteSyncEventTask::Action action) noexcept {
   return action == Action::set ? Access::remote_write : Access::remote_atomic;
 }
 
-ibv_sge element(const std::byte* address, std::uint64_t length, const memory::Key* key) noexcept {
+ibv_sge element(const std::byte* address, std::uint64_t length,
+                const memory::MemoryKey* key) noexcept {
   return {reinterpret_cast<std::uint64_t>(address), static_cast<std::uint32_t>(length),
           key == nullptr ? 0 : key->local};
 }
 
 /// The element of a sync event's scratch word; its length is 0 if the device cannot use it.
-ibv_sge scratch_of(const Buffer* scratch, const Registrar& registrar) noexcept {
+ibv_sge scratch_of(const Buffer* scratch, const RdmaRegistrar& registrar) noexcept {
   if (scratch == nullptr || scratch->dataroom().size() < kWord) return {};
   const memory::MemoryRegion& region = scratch->region();
-  const memory::Key* const key = region.key(registrar, scratch->range());
+  const memory::MemoryKey* const key = region.key(registrar, scratch->range());
   if (key == nullptr || !includes(region.access(), memory::Access::local_write) ||
       region.ranges()[scratch->range()].location == memory::Location::device) {
     return {};
@@ -79,7 +80,7 @@ void set_immediate(const std::optional<std::uint32_t>& immediate, ibv_wr_opcode 
 
 }  // namespace
 
-Status scatter(const Registrar& registrar, const Buffer* destination, std::uint64_t most,
+Status scatter(const RdmaRegistrar& registrar, const Buffer* destination, std::uint64_t most,
                std::span<ibv_sge> sg_list, int& count, std::uint64_t& length) noexcept {
   length = 0;
   for (; destination != nullptr && length != most; destination = destination->next()) {
@@ -87,7 +88,7 @@ Status scatter(const Registrar& registrar, const Buffer* destination, std::uint6
     if (room.empty()) continue;
     if (static_cast<std::size_t>(count) == sg_list.size()) return ErrorCode::invalid_value;
     const memory::MemoryRegion& region = destination->region();
-    const memory::Key* const key = region.key(registrar, destination->range());
+    const memory::MemoryKey* const key = region.key(registrar, destination->range());
     if (key == nullptr) return ErrorCode::invalid_value;
     if (!includes(region.access(), memory::Access::local_write)) return ErrorCode::not_permitted;
     const std::uint64_t part = std::min<std::uint64_t>(room.size(), most - length);
@@ -197,7 +198,7 @@ class Filler {
       return gather_list(source);
     }
     const auto data = source->data();  // in one piece, as most are
-    const memory::Key* const key = source->region().key(*limits_.registrar, source->range());
+    const memory::MemoryKey* const key = source->region().key(*limits_.registrar, source->range());
     if (max_sge_ == 0 || data.size() > kMaxMessage) return {ErrorCode::invalid_value, 0};
     request_.sg_list[0] = element(data.data(), data.size(), key);
     request_.num_sge = 1;
@@ -212,7 +213,7 @@ class Filler {
       const auto data = piece->data();
       if (data.empty()) continue;
       if (next == end) return {ErrorCode::invalid_value, 0};
-      const memory::Key* const key = piece->region().key(*limits_.registrar, piece->range());
+      const memory::MemoryKey* const key = piece->region().key(*limits_.registrar, piece->range());
       registered = registered && key != nullptr;
       sum += data.size();
       if (sum > kMaxMessage) return {ErrorCode::invalid_value, 0};  // before it is cut off
@@ -241,57 +242,57 @@ class Filler {
 }  // namespace
 
 /// Separate from the others: most are messages, and their function must stay short.
-Status WorkRequestBuilder::fill(Operation& task, std::size_t max_sge,
+Status WorkRequestBuilder::fill(RdmaTask& task, std::size_t max_sge,
                                 ibv_send_wr& request) const noexcept {
   Filler filler(limits_, max_sge, request);
   switch (task.kind_) {
-    case Operation::Kind::write: return filler.fill(static_cast<WriteTask&>(task));
-    case Operation::Kind::send: return filler.fill(static_cast<SendTask&>(task));
+    case RdmaTask::Kind::write: return filler.fill(static_cast<WriteTask&>(task));
+    case RdmaTask::Kind::send: return filler.fill(static_cast<SendTask&>(task));
     default: return fill_another(task, max_sge, request);
   }
 }
 
-Status WorkRequestBuilder::fill_another(Operation& task, std::size_t max_sge,
+Status WorkRequestBuilder::fill_another(RdmaTask& task, std::size_t max_sge,
                                         ibv_send_wr& request) const noexcept {
   Filler filler(limits_, max_sge, request);
   switch (task.kind_) {
-    case Operation::Kind::read: return filler.fill(static_cast<ReadTask&>(task));
-    case Operation::Kind::compare_and_swap:
+    case RdmaTask::Kind::read: return filler.fill(static_cast<ReadTask&>(task));
+    case RdmaTask::Kind::compare_and_swap:
       return filler.fill(static_cast<CompareAndSwapTask&>(task));
-    case Operation::Kind::fetch_and_add: return filler.fill(static_cast<FetchAndAddTask&>(task));
-    case Operation::Kind::sync_event: return filler.fill(static_cast<RemoteSyncEventTask&>(task));
-    case Operation::Kind::send:
-    case Operation::Kind::write:
-    case Operation::Kind::receive: break;
+    case RdmaTask::Kind::fetch_and_add: return filler.fill(static_cast<FetchAndAddTask&>(task));
+    case RdmaTask::Kind::sync_event: return filler.fill(static_cast<RemoteSyncEventTask&>(task));
+    case RdmaTask::Kind::send:
+    case RdmaTask::Kind::write:
+    case RdmaTask::Kind::receive: break;
   }
   return ErrorCode::unexpected;
 }
 
-void WorkRequestBuilder::deliver(Operation& task, const ibv_wc* completion) noexcept {
+void WorkRequestBuilder::deliver(RdmaTask& task, const ibv_wc* completion) noexcept {
   switch (task.kind_) {
-    case Operation::Kind::receive:
+    case RdmaTask::Kind::receive:
       if (completion == nullptr) break;
       static_cast<void>(static_cast<ReceiveTask&>(task).take(*completion));
       break;
-    case Operation::Kind::read: {
+    case RdmaTask::Kind::read: {
       const auto& read = static_cast<ReadTask&>(task);
       append(read.destination, read.length);
       break;
     }
-    case Operation::Kind::compare_and_swap:
+    case RdmaTask::Kind::compare_and_swap:
       append(static_cast<CompareAndSwapTask&>(task).destination, kWord);
       break;
-    case Operation::Kind::fetch_and_add:
+    case RdmaTask::Kind::fetch_and_add:
       append(static_cast<FetchAndAddTask&>(task).destination, kWord);
       break;
-    case Operation::Kind::sync_event: {
+    case RdmaTask::Kind::sync_event: {
       auto& event = static_cast<RemoteSyncEventTask&>(task);
       if (event.action == RemoteSyncEventTask::Action::set) break;
       std::memcpy(&event.result, event.scratch->dataroom().data(), sizeof event.result);
       break;
     }
-    case Operation::Kind::send:
-    case Operation::Kind::write: break;
+    case RdmaTask::Kind::send:
+    case RdmaTask::Kind::write: break;
   }
 }
 

@@ -146,7 +146,7 @@ void CardQueuePair::choose_ringer() {
   } catch (const core::Error& error) {
     why = error.what();
   }
-  if (ringer() == Ringer::gpu) {
+  if (ringer() == DoorbellRinger::gpu) {
     core::log_info("{}: the GPU rings the doorbell", pair_->described());
   } else {
     core::log_info("{}: a thread rings the doorbell, because {}", pair_->described(), why);

@@ -9,7 +9,7 @@
 namespace offload::rdma::mlx5 {
 
 /// The one that rings the doorbell of a queue at the card.
-enum class Ringer : std::uint8_t {
+enum class DoorbellRinger : std::uint8_t {
   gpu,    ///< writes to the card's register
   relay,  ///< a thread, which calls CardQueuePair::relay()
 };
@@ -42,11 +42,11 @@ class CardQueuePair {
   /// Returns the card's doorbell, for a GPU that can access it in another way.
   [[nodiscard]] std::uint64_t* card_register() const noexcept { return card_register_; }
   /// Returns the ringer for a kernel.
-  [[nodiscard]] Ringer ringer() const noexcept {
-    return device_doorbell_ == nullptr ? Ringer::relay : Ringer::gpu;
+  [[nodiscard]] DoorbellRinger ringer() const noexcept {
+    return device_doorbell_ == nullptr ? DoorbellRinger::relay : DoorbellRinger::gpu;
   }
-  /// Takes one look at the word that host(), and device() with Ringer::relay, ring; returns whether
-  /// the card was rung. To be called until it was, after each post.
+  /// Takes one look at the word that host(), and device() with DoorbellRinger::relay, ring; returns
+  /// whether the card was rung. To be called until it was, after each post.
   bool relay() noexcept { return relay_->relay(); }
 
  private:

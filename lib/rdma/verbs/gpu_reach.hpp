@@ -30,7 +30,7 @@ GpuReach reach_of(const ProtectionDomain& domain, const memory::Range& range);
 
 /// The range for messages between a card and a GPU: what `of_gpu` makes if the card reaches that,
 /// such as by gpu::make_exported_range(), else what `of_host` makes, pinned memory that both reach.
-/// A Registrar registers it in the way that was found. Logs which it is. Throws Error: what
+/// An RdmaRegistrar registers it in the way that was found. Logs which it is. Throws Error: what
 /// `of_host` throws.
 memory::Range choose_range(const ProtectionDomain& domain,
                            const std::function<memory::Range()>& of_gpu,

@@ -5,7 +5,7 @@
 namespace offload::rdma {
 namespace {
 
-memory::Key key_of(ibv_mr* region) noexcept {
+memory::MemoryKey key_of(ibv_mr* region) noexcept {
   return {region->lkey, region->rkey, region};
 }
 
@@ -43,7 +43,7 @@ device::Support ProtectionDomain::supports_dma_buf() const {
   return {false, device_name() + " cannot register a dma-buf: " + core::describe_errno(errnum)};
 }
 
-memory::Key Registrar::register_range(const memory::Range& range, memory::Access access) {
+memory::MemoryKey RdmaRegistrar::register_range(const memory::Range& range, memory::Access access) {
   const unsigned flags = access_flags(access);
   std::string refused;
   if (range.descriptor.kind == memory::DescriptorKind::dma_buf) {
@@ -68,7 +68,7 @@ memory::Key Registrar::register_range(const memory::Range& range, memory::Access
   core::throw_errno(refused + "by its address", errnum);
 }
 
-void Registrar::deregister(const memory::Range&, const memory::Key& key) noexcept {
+void RdmaRegistrar::deregister(const memory::Range&, const memory::MemoryKey& key) noexcept {
   const int errnum = errno_of(ibv_dereg_mr(static_cast<ibv_mr*>(key.handle)));
   if (errnum != 0) {
     core::log_error("{} cannot deregister a range: {}", name(), core::describe_errno(errnum));

@@ -36,13 +36,13 @@ class ProtectionDomain {
 /// attempt.
 ///
 /// The domain outlives it. Only the thread that starts and stops a region calls it.
-class Registrar final : public memory::Registrar {
+class RdmaRegistrar final : public memory::Registrar {
  public:
-  explicit Registrar(const ProtectionDomain& domain) noexcept : domain_(domain.get()) {}
+  explicit RdmaRegistrar(const ProtectionDomain& domain) noexcept : domain_(domain.get()) {}
 
   [[nodiscard]] std::string name() const override { return domain_->context->device->name; }
-  memory::Key register_range(const memory::Range& range, memory::Access access) override;
-  void deregister(const memory::Range& range, const memory::Key& key) noexcept override;
+  memory::MemoryKey register_range(const memory::Range& range, memory::Access access) override;
+  void deregister(const memory::Range& range, const memory::MemoryKey& key) noexcept override;
 
  private:
   ibv_pd* domain_;

@@ -12,7 +12,7 @@ namespace offload::client {
 namespace {
 
 using protocol::MessageId;
-using State = Verdict::State;
+using State = FrameCheck::State;
 using support::bytes_of;
 using Bytes = std::vector<std::byte>;
 

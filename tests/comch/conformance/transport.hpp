@@ -19,7 +19,7 @@ struct TestedTransport {
   /// Where to listen, for a test that has this folder to itself. With a key, if the transport has
   /// keys.
   std::function<Address(const std::string& folder)> address;
-  /// Of its workers: bits of protocol::Capability.
+  /// Of its workers: bits of protocol::HelloCapability.
   std::uint32_t capabilities = protocol::kRingsDoorbell;
 };
 

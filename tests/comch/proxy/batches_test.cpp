@@ -14,7 +14,7 @@
 namespace offload::comch::test {
 namespace {
 
-using kernels::Status;
+using kernels::ResponseStatus;
 using protocol::MessageId;
 using support::bytes_of;
 using support::copy_of;
@@ -102,9 +102,9 @@ TEST_F(RemoteBatches, ABatchLooksLikeThisOnTheWire) {
                         0, 0, 0, 12, 0, 0, 0, 5, 0, 0, 0, 0}));
   EXPECT_EQ(next_response(), copy_of(bytes_of("x")));
   EXPECT_EQ(next_response(), Bytes{});
-  EXPECT_EQ(server_.last_status, Status::bad_length);
+  EXPECT_EQ(server_.last_status, ResponseStatus::bad_length);
   EXPECT_EQ(next_response(), Bytes{});
-  EXPECT_EQ(server_.last_status, Status::ok);
+  EXPECT_EQ(server_.last_status, ResponseStatus::ok);
 }
 
 // The longest content in packets, the shortest that is plain, the longest.
@@ -217,7 +217,8 @@ TEST_F(ShortBatches, ContentsThatLieCostTheirMessages) {
     write(on_wire(sequence++, lie.content, lie.count));
     for (std::size_t i = 0; i < 3; ++i) {
       EXPECT_EQ(next_response(), i < lie.good ? right[i] : Bytes{});
-      EXPECT_EQ(server_.last_status, i < lie.good ? Status::ok : Status::bad_length);
+      EXPECT_EQ(server_.last_status,
+                i < lie.good ? ResponseStatus::ok : ResponseStatus::bad_length);
     }
     post_batch(messages_of(3, 10, 1));
     read(kDataHeaderSize + 36);

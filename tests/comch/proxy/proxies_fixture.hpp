@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kSlots = 8;
 inline constexpr std::uint32_t kLongest = 100'000;
 
 inline std::unique_ptr<DataEndpoint> line_over(core::Fd connection) {
-  return std::make_unique<TcpDataEndpoint>(Stream(std::move(connection)));
+  return std::make_unique<TcpDataEndpoint>(TcpStream(std::move(connection)));
 }
 
 /// Two ends of a TCP connection.

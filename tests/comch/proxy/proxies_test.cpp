@@ -40,7 +40,7 @@ TEST_F(RemoteTest, AStatusIsPassedOn) {
   read(kDataHeaderSize + 5);
   write(on_wire({0, 0, 0, 1}));
   EXPECT_EQ(next_response(), Bytes{});
-  EXPECT_EQ(server_.last_status, kernels::Status::bad_length);
+  EXPECT_EQ(server_.last_status, kernels::ResponseStatus::bad_length);
 }
 
 TEST_F(RemoteTest, AStatusComesWithoutBytes) {
@@ -49,7 +49,7 @@ TEST_F(RemoteTest, AStatusComesWithoutBytes) {
     read(kDataHeaderSize + length);
     write(on_wire({length == 10 ? 0U : 1U, length, 0, 1}, random_bytes(length, 2)));
     EXPECT_EQ(next_response(), Bytes{});
-    EXPECT_EQ(server_.last_status, kernels::Status::bad_length);
+    EXPECT_EQ(server_.last_status, kernels::ResponseStatus::bad_length);
   }
 }
 

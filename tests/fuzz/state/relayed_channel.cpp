@@ -16,7 +16,7 @@ std::unique_ptr<channel::ChannelMemory> make_memory(std::uint32_t depth) {
 }
 
 std::unique_ptr<comch::DataEndpoint> endpoint_over(core::Fd socket) {
-  return std::make_unique<comch::TcpDataEndpoint>(comch::Stream(std::move(socket)));
+  return std::make_unique<comch::TcpDataEndpoint>(comch::TcpStream(std::move(socket)));
 }
 
 std::vector<std::unique_ptr<channel::ChannelMemory>> first_memory(std::uint32_t depth) {
@@ -90,7 +90,7 @@ void RelayedChannel::on_response(channel::PostRecvTask& task) {
   last_ = &task;
   require(task.user_data == this, "a response is its requester's");
   require(task.count() <= requests_.size(), "no response without a request");
-  if (task.response_status() != kernels::Status::ok) {
+  if (task.response_status() != kernels::ResponseStatus::ok) {
     require(!trusted_, "a good request is answered");
     require(task.count() == 1 && task.payload().empty(), "a refusal has no payload");
     return requests_.pop_front();

@@ -17,7 +17,7 @@ namespace offload::kernels::test {
 
 template <class Service>
 struct ServeBatch {
-  Batch batch;
+  LaunchBatch batch;
   std::uint32_t asked;  ///< messages, from the first on
 
   template <class Group>
@@ -44,7 +44,9 @@ class TestBatch {
   [[nodiscard]] ResponseBatch& responses() const {
     return *reinterpret_cast<ResponseBatch*>(responses_.data());
   }
-  [[nodiscard]] Batch batch() const { return {&requests(), &responses(), capacity_, max_length_}; }
+  [[nodiscard]] LaunchBatch batch() const {
+    return {&requests(), &responses(), capacity_, max_length_};
+  }
 
   void add(const Octets& message) {
     const auto length = static_cast<std::uint32_t>(message.size());
@@ -86,7 +88,7 @@ TYPED_TEST_P(Batches, EachMessageHasItsAnswer) {
           const auto count = static_cast<std::uint32_t>(lengths.size());
           TypeParam::run(ServeBatch<decltype(chosen)>{test.batch(), count + 3});
           for (std::uint32_t i = 0; i < count; ++i) {
-            EXPECT_EQ(test.responses().entries[i].status, Status::ok);
+            EXPECT_EQ(test.responses().entries[i].status, ResponseStatus::ok);
             EXPECT_EQ(test.response(i), expected_response(chosen.kName, random_octets(lengths[i])))
                 << chosen.kName << " of " << lengths[i];
           }
@@ -108,17 +110,17 @@ TYPED_TEST_P(Batches, WhatIsNotWithinIsRefused) {
   test.requests().entries[test.requests().count++] = {kCapacity - 512, kLongest};
   TypeParam::run(ServeBatch<Echo>{test.batch(), test.requests().count});
   for (std::uint32_t i = 0; i < std::size(bad); ++i) {
-    EXPECT_EQ(test.responses().entries[i].status, Status::bad_length) << i;
+    EXPECT_EQ(test.responses().entries[i].status, ResponseStatus::bad_length) << i;
     EXPECT_EQ(test.responses().entries[i].length, 0U) << i;
   }
-  EXPECT_EQ(test.responses().entries[std::size(bad)].status, Status::ok);
+  EXPECT_EQ(test.responses().entries[std::size(bad)].status, ResponseStatus::ok);
 }
 
 TYPED_TEST_P(Batches, ACountBeyondTheEntriesIsNotBelieved) {
   TestBatch<TypeParam> test(1024, 500);
   test.requests().count = 0xffff'ffff;
   TypeParam::run(ServeBatch<Echo>{test.batch(), kMostInBatch + 2});
-  EXPECT_EQ(test.responses().entries[kMostInBatch - 1].status, Status::ok);
+  EXPECT_EQ(test.responses().entries[kMostInBatch - 1].status, ResponseStatus::ok);
   EXPECT_EQ(*test.responses().payloads(), 0xa5);  // of what would be the entry after the last
 }
 

@@ -14,7 +14,7 @@ namespace offload::kernels::test {
 
 /// Each lane takes every so many of `asked` indices, writes down what there is, and fills it.
 struct PickElements {
-  BufferArray array;
+  BufferArrayView array;
   const std::uint64_t* indices;
   BufferElement* found;
   std::uint32_t asked;

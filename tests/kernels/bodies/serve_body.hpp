@@ -169,7 +169,7 @@ TYPED_TEST_P(Serve, ALengthOverTheLimitIsRefused) {
       const Packet header = load_packet(channel.channel().response(2).packets);
       EXPECT_EQ(header.flag, channel.layout().flag_of(2));
       EXPECT_EQ(header.data[0], 0U);
-      EXPECT_EQ(header.data[1], static_cast<std::uint32_t>(Status::bad_length));
+      EXPECT_EQ(header.data[1], static_cast<std::uint32_t>(ResponseStatus::bad_length));
       expect_untouched_but_response(channel, before, 2, 0);
     }
   }

@@ -38,10 +38,10 @@ class CardQueueTest : public testing::Test {
     completion.byte_count = bytes;
     return completion;
   }
-  Batch look() { return receive(SingleLane{}, queue_, received_, kFrames, kAtOnce); }
-  Result drop(const Batch& batch) {
+  FrameBatch look() { return receive(SingleLane{}, queue_, received_, kFrames, kAtOnce); }
+  WorkResult drop(const FrameBatch& batch) {
     return finish(SingleLane{}, queue_, queue_, received_, batch, kAtOnce,
-                  [](const Packet&) { return Verdict::drop; });
+                  [](const EthernetFrame&) { return Verdict::drop; });
   }
 };
 
@@ -53,16 +53,16 @@ TEST_F(CardQueueTest, APacketIsAsTheCardSays) {
   completion.ethernet = rdma::ethernet_word(true, false);
   complete(0, completion);
   complete(1, came(1, 2048));
-  const Batch batch = look();
+  const FrameBatch batch = look();
   ASSERT_EQ(batch.count, 2U);
-  const Packet packet = packet_at(queue_, batch, 0);
+  const EthernetFrame packet = frame_at(queue_, batch, 0);
   EXPECT_EQ(packet.data, queue_.frames.bytes);
   EXPECT_EQ(packet.length, 100U);
   EXPECT_EQ(packet.time, 4711U);
   EXPECT_TRUE(packet.ip_is_right);
   EXPECT_FALSE(packet.transport_is_right);
-  EXPECT_EQ(packet_at(queue_, batch, 1).length, 2048U);
-  EXPECT_EQ(drop(batch), Result::done);
+  EXPECT_EQ(frame_at(queue_, batch, 1).length, 2048U);
+  EXPECT_EQ(drop(batch), WorkResult::done);
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames);
 }
 
@@ -71,14 +71,14 @@ TEST_F(CardQueueTest, ACompletionThatCannotBeIsNoPacket) {
   look();
   rdma::Completion wrong = came(0, 2049);
   complete(0, wrong);
-  EXPECT_EQ(packet_at(queue_, {0, 1}, 0).data, nullptr);
+  EXPECT_EQ(frame_at(queue_, {0, 1}, 0).data, nullptr);
   wrong = came(0, 60);
   wrong.kind = rdma::CqeKind::request;
   complete(0, wrong);
-  EXPECT_EQ(packet_at(queue_, {0, 1}, 0).data, nullptr);
+  EXPECT_EQ(frame_at(queue_, {0, 1}, 0).data, nullptr);
   complete(0, came(1, 60));  // of another receive: its frame is the card's still
   ASSERT_EQ(look().count, 1U);
-  EXPECT_EQ(drop({0, 1}), Result::failed);
+  EXPECT_EQ(drop({0, 1}), WorkResult::failed);
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames - 1);
   EXPECT_EQ(rdma::QueueError{static_cast<std::uint32_t>(queue_.receives->error)}.syndrome(),
             rdma::Syndrome::bad_response);
@@ -90,9 +90,9 @@ TEST_F(CardQueueTest, AReceiveThatFailedEndsTheQueueAndItsFrameComesHome) {
   failed.kind = rdma::CqeKind::receive_error;
   failed.syndrome = rdma::Syndrome::local_length;
   complete(0, failed);
-  const Batch batch = look();
+  const FrameBatch batch = look();
   ASSERT_EQ(batch.count, 1U);
-  EXPECT_EQ(drop(batch), Result::failed);
+  EXPECT_EQ(drop(batch), WorkResult::failed);
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames);
   EXPECT_EQ(rdma::QueueError{static_cast<std::uint32_t>(queue_.receives->error)}.syndrome(),
             rdma::Syndrome::local_length);
@@ -110,10 +110,10 @@ TEST_F(CardQueueTest, NoCompletionIsBelieved) {
     const std::uint32_t word = random() % 2 == 0 ? random() % 16 : rdma::kCqeByteCount;
     cqe.words[word] ^= rdma::big_endian(1U << random() % 32);
     queue_.receive.completions.entries[received_ & (kFrames - 1)] = cqe;
-    const Batch batch = look();
+    const FrameBatch batch = look();
     if (batch.count == 0) continue;  // its owner's bit, or its kind
     ASSERT_EQ(batch.count, 1U);
-    const Packet packet = packet_at(queue_, batch, 0);
+    const EthernetFrame packet = frame_at(queue_, batch, 0);
     if (packet.data != nullptr) {
       ++packets;
       ASSERT_TRUE(queue_.frames.holds({packet.address, packet.length, 0}));
@@ -146,7 +146,7 @@ TEST_F(CardQueueTest, ACounterOfNoEntryIsAnError) {
   const std::uint32_t left = end_.frames_at_home();
   EXPECT_EQ(send_new(SingleLane{}, queue_, 1, kAtOnce, write), 0U);
   EXPECT_EQ(end_.frames_at_home(), left);  // the one that was taken is back
-  EXPECT_EQ(send(SingleLane{}, queue_, true, {0, 60, 0}, kAtOnce), Result::failed);
+  EXPECT_EQ(send(SingleLane{}, queue_, true, {0, 60, 0}, kAtOnce), WorkResult::failed);
 }
 
 TEST(CardQueue, WhatIsBehindAGapWaitsForIt) {
@@ -154,16 +154,16 @@ TEST(CardQueue, WhatIsBehindAGapWaitsForIt) {
   const CardQueue& queue = wire.queue();
   wire.start();
   std::uint64_t first = 0;
-  ASSERT_EQ(reserve(SingleLane{}, queue, 1, kLong, first), Result::done);
+  ASSERT_EQ(reserve(SingleLane{}, queue, 1, kLong, first), WorkResult::done);
   const std::uint64_t frame = 8 * HostWire::kFrameBytes;
   queue.frames.bytes[frame] = 2;
   // Nobody waits for the other.
-  EXPECT_EQ(send(SingleLane{}, queue, true, {frame, 60, 0}, kAtOnce), Result::done);
+  EXPECT_EQ(send(SingleLane{}, queue, true, {frame, 60, 0}, kAtOnce), WorkResult::done);
   EXPECT_EQ(recycle(SingleLane{}, queue, kAtOnce), 0U);
   queue.frames.bytes[frame + HostWire::kFrameBytes] = 1;
   EXPECT_EQ(
       send_at(SingleLane{}, queue, first, true, {frame + HostWire::kFrameBytes, 60, 0}, kLong),
-      Result::done);
+      WorkResult::done);
   wire.drain(2);
   EXPECT_EQ(wire.stop(), "");
   ASSERT_EQ(wire.sent().size(), 2U);
@@ -177,15 +177,15 @@ TEST(CardQueue, LeavesOutWhatIsNoFrame) {
   const CardQueue& queue = wire.queue();
   wire.start();
   constexpr std::uint64_t kFrame = 8 * HostWire::kFrameBytes;
-  const Descriptor packets[] = {{kFrame, rdma::kLeastFrame - 1, 0},
-                                {kFrame + 2048, 2049, 0},
-                                {16 * HostWire::kFrameBytes, 60, 0},
-                                nothing_to_send(),
-                                {kFrame + 4096, rdma::kLeastFrame, 0},
-                                {kFrame + 6144, 18, 0},
-                                {kFrame + 8192, 19, 0}};
-  for (const Descriptor& packet : packets) {
-    EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), Result::done);
+  const FrameDescriptor packets[] = {{kFrame, rdma::kLeastFrame - 1, 0},
+                                     {kFrame + 2048, 2049, 0},
+                                     {16 * HostWire::kFrameBytes, 60, 0},
+                                     nothing_to_send(),
+                                     {kFrame + 4096, rdma::kLeastFrame, 0},
+                                     {kFrame + 6144, 18, 0},
+                                     {kFrame + 8192, 19, 0}};
+  for (const FrameDescriptor& packet : packets) {
+    EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), WorkResult::done);
   }
   wire.drain(3);
   std::uint32_t completed = 0;
@@ -215,9 +215,9 @@ TEST(CardQueue, LeavesChecksumsToTheCard) {
     wrong[24] ^= 0x55;                          // of the IPv4 header
     wrong[protocol == kUdp ? 40 : 50] ^= 0x55;  // of the transport
     std::memcpy(queue.frames.bytes + frame, wrong.data(), wrong.size());
-    const Descriptor packet{frame, static_cast<std::uint32_t>(wrong.size()),
-                            rdma::kIpChecksum | rdma::kTransportChecksum};
-    EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), Result::done);
+    const FrameDescriptor packet{frame, static_cast<std::uint32_t>(wrong.size()),
+                                 rdma::kIpChecksum | rdma::kTransportChecksum};
+    EXPECT_EQ(send(SingleLane{}, queue, true, packet, kLong), WorkResult::done);
     frame += HostWire::kFrameBytes;
   }
   wire.drain(2);

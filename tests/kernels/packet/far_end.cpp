@@ -45,9 +45,9 @@ bool FarEnd::send_next() {
 
 bool FarEnd::take() {
   const CardQueue& queue = state_->end.queue();
-  const Batch batch = receive(SingleLane{}, queue, state_->received, 16, State::kAtOnce);
+  const FrameBatch batch = receive(SingleLane{}, queue, state_->received, 16, State::kAtOnce);
   finish(SingleLane{}, queue, queue, state_->received, batch, State::kAtOnce,
-         [this](const Packet& packet) {
+         [this](const EthernetFrame& packet) {
            state_->came.emplace_back(packet.data, packet.data + packet.length);
            return Verdict::drop;
          });

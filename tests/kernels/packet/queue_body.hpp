@@ -38,9 +38,9 @@ OFFLOAD_HOST_DEVICE Report answer_all(const Group& group, const AnyQueue& queue,
   Report report{};
   std::uint32_t received = 0;
   while (received < count) {
-    const Batch batch = receive(group, queue, received, most, long_wait());
-    const Result result = finish(group, queue, queue, received, batch, long_wait(), decide);
-    if (batch.count == 0 || batch.count > most || result != Result::done) ++report.failed;
+    const FrameBatch batch = receive(group, queue, received, most, long_wait());
+    const WorkResult result = finish(group, queue, queue, received, batch, long_wait(), decide);
+    if (batch.count == 0 || batch.count > most || result != WorkResult::done) ++report.failed;
     if (batch.count == 0) break;
     report.recycled += recycle(group, queue, long_wait());
   }
@@ -59,7 +59,7 @@ struct AnswerEven {
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, std::uint32_t number) const {
-    const Report report = answer_all(group, queue, count, most, [](Packet& packet) {
+    const Report report = answer_all(group, queue, count, most, [](EthernetFrame& packet) {
       for (std::uint32_t i = 4; i < packet.length; ++i) ++packet.data[i];
       return packet.data[0] % 2 == 0 ? Verdict::send : Verdict::drop;
     });
@@ -141,11 +141,11 @@ struct SendInOrder {
       const std::uint32_t count = left < group.size() ? left : group.size();
       const bool has_one = group.lane() < count;
       std::uint64_t position = 0;
-      if (reserve(group, queue, count, long_wait(), position) != Result::done) {
+      if (reserve(group, queue, count, long_wait(), position) != WorkResult::done) {
         ++report.failed;
         break;
       }
-      Descriptor packet = nothing_to_send();
+      FrameDescriptor packet = nothing_to_send();
       const auto at = static_cast<std::uint32_t>(position) + group.lane();
       if (has_one && at % 10 != 9) {
         const std::uint32_t frame = frames.frames_per_home + number * each + base + group.lane();
@@ -153,8 +153,8 @@ struct SendInOrder {
         packet.options = 0;
         packet.length = write_packet(frames.bytes + packet.address, at);
       }
-      const Result sent = send_at(group, queue, position, has_one, packet, long_wait());
-      if (sent != Result::done) ++report.failed;
+      const WorkResult sent = send_at(group, queue, position, has_one, packet, long_wait());
+      if (sent != WorkResult::done) ++report.failed;
     }
     if (group.lane() == 0) reports[number] = report;
   }
@@ -198,7 +198,7 @@ struct AnswerFrames {
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, std::uint32_t number) const {
-    const Report report = answer_all(group, queue, count, 32, [](Packet& packet) {
+    const Report report = answer_all(group, queue, count, 32, [](EthernetFrame& packet) {
       const Headers headers = parse_frame(packet.data, packet.length);
       const bool answers =
           make_udp_echo(packet.data, headers, 0) || make_ping_reply(packet.data, headers);
@@ -244,12 +244,14 @@ struct SquareItems {
     Report report{};
     for (std::uint64_t i = number; i < count && report.failed == 0; i += groups) {
       ItemStatus status{};
-      if (wait_for_item(group, from, i, true, long_wait(), status) != Result::done) ++report.failed;
+      if (wait_for_item(group, from, i, true, long_wait(), status) != WorkResult::done)
+        ++report.failed;
       std::uint64_t value = 0;
       std::memcpy(&value, from.item(i), sizeof value);
       set_status(group, from, i, ItemStatus::free);
       const ItemStatus taken = status;
-      if (wait_for_item(group, to, i, false, long_wait(), status) != Result::done) ++report.failed;
+      if (wait_for_item(group, to, i, false, long_wait(), status) != WorkResult::done)
+        ++report.failed;
       value *= value;
       if (group.lane() == 0) std::memcpy(to.item(i), &value, sizeof value);
       set_status(group, to, i, taken);

@@ -311,7 +311,8 @@ TYPED_TEST_P(PacketFunctions, HandItemsBothWays) {
   std::thread giver([&give] {
     for (std::uint64_t i = 0; i < kCount; ++i) {
       ItemStatus status{};
-      if (wait_for_item(SingleLane{}, give, i, false, long_wait(), status) != Result::done) return;
+      if (wait_for_item(SingleLane{}, give, i, false, long_wait(), status) != WorkResult::done)
+        return;
       std::memcpy(give.item(i), &i, sizeof i);
       set_status(SingleLane{}, give, i, i % 7 == 3 ? ItemStatus::error : ItemStatus::ready);
     }
@@ -319,7 +320,7 @@ TYPED_TEST_P(PacketFunctions, HandItemsBothWays) {
   std::thread taker([&take, &wrong] {
     for (std::uint64_t i = 0; i < kCount; ++i) {
       ItemStatus status{};
-      if (wait_for_item(SingleLane{}, take, i, true, long_wait(), status) != Result::done) {
+      if (wait_for_item(SingleLane{}, take, i, true, long_wait(), status) != WorkResult::done) {
         ++wrong;
         return;
       }

@@ -23,21 +23,21 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Host, PacketFunctions, Runners);
 TEST(PacketQueue, DropsWhatPointsOutOfTheFrames) {
   Wire wire(8);
   const Queue& queue = wire.queue();
-  for (const Descriptor wrong :
-       {Descriptor{16 * Wire::kFrameBytes, 60, 0}, Descriptor{~0ULL, 60, 0},
-        Descriptor{256, Wire::kFrameBytes - 255, 0}, Descriptor{256, ~0U, 0}}) {
+  for (const FrameDescriptor wrong :
+       {FrameDescriptor{16 * Wire::kFrameBytes, 60, 0}, FrameDescriptor{~0ULL, 60, 0},
+        FrameDescriptor{256, Wire::kFrameBytes - 255, 0}, FrameDescriptor{256, ~0U, 0}}) {
     queue.receive.entries[0] = wrong;
-    EXPECT_EQ(packet_at(queue, {0, 1}, 0).data, nullptr);
+    EXPECT_EQ(frame_at(queue, {0, 1}, 0).data, nullptr);
   }
   queue.receive.entries[0] = {256, Wire::kFrameBytes - 256, 0};
-  EXPECT_NE(packet_at(queue, {0, 1}, 0).data, nullptr);
+  EXPECT_NE(frame_at(queue, {0, 1}, 0).data, nullptr);
 }
 
 TEST(PacketQueue, SaysThatAnotherDoesNotSend) {
   Wire wire(8);
   const Queue& queue = wire.queue();
   reserve(SingleLane{}, *queue.send_order, 1);  // and never published
-  EXPECT_EQ(send(SingleLane{}, queue, true, {0, 60, 0}, {1'000'000}), Result::timed_out);
+  EXPECT_EQ(send(SingleLane{}, queue, true, {0, 60, 0}, {1'000'000}), WorkResult::timed_out);
 }
 
 }  // namespace

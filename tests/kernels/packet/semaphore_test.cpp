@@ -31,7 +31,7 @@ struct Items {
 
 void give(const Semaphore& to, std::uint64_t index) {
   ItemStatus status{};
-  ASSERT_EQ(wait_for_item(SingleLane{}, to, index, false, kLong, status), Result::done);
+  ASSERT_EQ(wait_for_item(SingleLane{}, to, index, false, kLong, status), WorkResult::done);
   const Item item{index, index * index};
   std::memcpy(to.item(index), &item, sizeof item);
   set_status(SingleLane{}, to, index, index % 7 == 3 ? ItemStatus::error : ItemStatus::ready);
@@ -39,7 +39,7 @@ void give(const Semaphore& to, std::uint64_t index) {
 
 void take(const Semaphore& from, std::uint64_t index) {
   ItemStatus status{};
-  ASSERT_EQ(wait_for_item(SingleLane{}, from, index, true, kLong, status), Result::done);
+  ASSERT_EQ(wait_for_item(SingleLane{}, from, index, true, kLong, status), WorkResult::done);
   ASSERT_EQ(status, index % 7 == 3 ? ItemStatus::error : ItemStatus::ready);
   Item item{};
   std::memcpy(&item, from.item(index), sizeof item);
@@ -91,10 +91,12 @@ TEST(Semaphore, HasAnIndexForEachOfManyGivers) {
 TEST(Semaphore, SaysWhenNothingComes) {
   Items items(2);
   ItemStatus status{};
-  EXPECT_EQ(wait_for_item(SingleLane{}, items.view(), 0, true, {1000}, status), Result::timed_out);
+  EXPECT_EQ(wait_for_item(SingleLane{}, items.view(), 0, true, {1000}, status),
+            WorkResult::timed_out);
   EXPECT_EQ(status, ItemStatus::free);
   set_status(SingleLane{}, items.view(), 0, ItemStatus::ready);
-  EXPECT_EQ(wait_for_item(SingleLane{}, items.view(), 0, false, {1000}, status), Result::timed_out);
+  EXPECT_EQ(wait_for_item(SingleLane{}, items.view(), 0, false, {1000}, status),
+            WorkResult::timed_out);
   // Nor is it free for who gives the next lap's, before it was taken.
   EXPECT_EQ(status_of(items.view(), 2), ItemStatus::earlier);
   set_status(SingleLane{}, items.view(), 0, ItemStatus::free);

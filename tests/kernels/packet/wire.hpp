@@ -197,7 +197,7 @@ class RingWire {
     const auto completions = completions_.view();
     const std::uint32_t at = *send.consumer;
     if (acquire(send.producer) == at) return false;
-    const Descriptor packet = send.at(at);
+    const FrameDescriptor packet = send.at(at);
     if (packet.address < frames_.size()) {
       const std::uint8_t* const begin = frames_.bytes() + packet.address;
       sent_.emplace_back(begin, begin + packet.length);
@@ -210,7 +210,7 @@ class RingWire {
   }
 
   TestFrames<Place> frames_;
-  TestRing<Place, Descriptor> receive_, send_;
+  TestRing<Place, FrameDescriptor> receive_, send_;
   TestRing<Place, std::uint64_t> completions_;
   typename Place::Scratch orders_;
   Queue queue_{};

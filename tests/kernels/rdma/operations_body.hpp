@@ -23,7 +23,7 @@ struct Party {
 
 struct Report {
   std::uint32_t step;  ///< that went wrong; 0: none
-  Result result;
+  WorkResult result;
   QueueError error;
 };
 
@@ -59,8 +59,8 @@ struct EveryOperation {
   /// Notes the step unless all went well, in every lane; returns whether it did.
   template <class Group>
   OFFLOAD_HOST_DEVICE static bool is_done(const Group& group, Report& report, std::uint32_t step,
-                                          Result result, bool right = true) {
-    if (group.all(result == Result::done && right)) return true;
+                                          WorkResult result, bool right = true) {
+    if (group.all(result == WorkResult::done && right)) return true;
     report.step = step;
     report.result = result;
     return false;
@@ -101,25 +101,25 @@ struct EveryOperation {
                                      std::uint32_t round, Report& report) const {
     const LocalBuffer from{address_of(party.from), size, party.key};
     const LocalBuffer back{address_of(party.back), size, party.key};
-    const RemoteBuffer there{address_of(party.there), party.key};
+    const RemotePointer there{address_of(party.there), party.key};
     const LocalBuffer before{address_of(&party.words[1]), 8, party.key};
     const WaitLimit limit = seconds(20);
     std::uint64_t ticket = 0;
     prepare(group, party, round, party.there);
     if (!is_done(group, report, 1, put(group, queue, there, from, limit, ticket))) return false;
-    const Result written = wait_for(group, queue, ticket, limit);
+    const WorkResult written = wait_for(group, queue, ticket, limit);
     if (!is_done(group, report, 2, written, same(group, party.from, party.there))) return false;
 
     prepare(group, party, round, party.back);
     if (!is_done(group, report, 3, get(group, queue, back, there, limit, ticket))) return false;
-    const Result read = wait_for(group, queue, ticket, limit);
+    const WorkResult read = wait_for(group, queue, ticket, limit);
     if (!is_done(group, report, 4, read, same(group, party.from, party.back))) return false;
 
     prepare(group, party, round + 100, party.there);
     const Signal signal{{address_of(&party.words[2]), party.key}, 3, before};
-    const Result put = put_with_signal(group, queue, there, from, signal, limit, ticket);
+    const WorkResult put = put_with_signal(group, queue, there, from, signal, limit, ticket);
     if (!is_done(group, report, 5, put)) return false;
-    const Result seen = wait_signal(group, &party.words[2], 3 * std::uint64_t{round}, limit);
+    const WorkResult seen = wait_signal(group, &party.words[2], 3 * std::uint64_t{round}, limit);
     if (!is_done(group, report, 6, seen, same(group, party.from, party.there))) return false;
     if (!is_done(group, report, 7, wait_for(group, queue, ticket, limit))) return false;
     if (!is_done(group, report, 8, flush_received(group, queue, back, limit))) return false;
@@ -129,7 +129,7 @@ struct EveryOperation {
   template <class Group>
   OFFLOAD_HOST_DEVICE bool atomics(const Group& group, const Party<Queue>& party, Queue& queue,
                                    std::uint32_t round, Report& report) const {
-    const RemoteBuffer word{address_of(party.words), party.key};
+    const RemotePointer word{address_of(party.words), party.key};
     const LocalBuffer before{address_of(&party.words[1]), 8, party.key};
     const WaitLimit limit = seconds(20);
     const std::uint64_t sum = std::uint64_t{round} << 33;
@@ -137,13 +137,13 @@ struct EveryOperation {
     group.sync();
     if (group.lane() == 0) party.words[0] = sum;
     group.sync();
-    Result result = fetch_add(group, queue, word, 5, before, limit, ticket);
-    if (result == Result::done) result = wait_for(group, queue, ticket, limit);
+    WorkResult result = fetch_add(group, queue, word, 5, before, limit, ticket);
+    if (result == WorkResult::done) result = wait_for(group, queue, ticket, limit);
     bool right = party.words[1] == sum && party.words[0] == sum + 5;
     if (!is_done(group, report, 20, result, right)) return false;
     for (std::uint32_t i = 0; i < 2; ++i) {  // the second finds another value
       result = compare_swap(group, queue, word, sum + 5, sum + 9, before, limit, ticket);
-      if (result == Result::done) result = wait_for(group, queue, ticket, limit);
+      if (result == WorkResult::done) result = wait_for(group, queue, ticket, limit);
       right = party.words[1] == sum + (i == 0 ? 5 : 9) && party.words[0] == sum + 9;
       if (!is_done(group, report, 21 + i, result, right)) return false;
     }
@@ -156,7 +156,7 @@ struct EveryOperation {
                                      Report& report) const {
     const LocalBuffer from{address_of(party.from), size, party.key};
     const LocalBuffer back{address_of(party.back), size, party.key};
-    const RemoteBuffer there{address_of(party.there), party.key};
+    const RemotePointer there{address_of(party.there), party.key};
     const WaitLimit limit = seconds(20);
     const auto place = [&](std::uint32_t i) { return i == 2 ? LocalBuffer{} : back; };
     if (!is_done(group, report, 30, post_receives(group, receives, 3, place))) return false;
@@ -166,7 +166,7 @@ struct EveryOperation {
       std::uint8_t* const to = i == 2 ? party.there : party.back;
       prepare(group, party, round + 200 + i, to);
       std::uint64_t ticket = 0;
-      Result result = Result::done;
+      WorkResult result = WorkResult::done;
       if (i == 0) result = send(group, queue, from, limit, ticket);
       if (i == 1) result = send_with_immediate(group, queue, from, round, limit, ticket);
       if (i == 2) result = put_with_immediate(group, queue, there, from, round, limit, ticket);
@@ -199,8 +199,8 @@ struct EveryOperation {
     };
     for (std::uint32_t i = 0; i < 3; ++i) {
       std::uint64_t ticket = 0;
-      Result result = post(group, queue, kCount, make, limit, ticket);
-      if (result == Result::done) result = wait_for(group, queue, ticket, limit);
+      WorkResult result = post(group, queue, kCount, make, limit, ticket);
+      if (result == WorkResult::done) result = wait_for(group, queue, ticket, limit);
       bool right = true;
       for (std::uint32_t word = 0; word < kCount; ++word) {
         right = right && party.words[8 + word] == values[word];
@@ -239,11 +239,11 @@ struct SharedAdds {
       };
       std::uint64_t ticket = 0;
       report.result = post(group, queue, count, make, seconds(20), ticket);
-      if (report.result != Result::done) report.step = 1;
+      if (report.result != WorkResult::done) report.step = 1;
       // Half of them go on at once, so that the ring fills.
       if (report.step == 0 && (round % 2 == 0 || round + 1 == rounds)) {
         report.result = wait_for(group, queue, ticket, seconds(20));
-        if (report.result != Result::done) report.step = 2;
+        if (report.result != WorkResult::done) report.step = 2;
       }
     }
     report.error = error_of(group, queue);
@@ -255,7 +255,7 @@ struct SharedAdds {
 template <class Queue>
 struct Unanswered {
   const Party<Queue>* parties;
-  Result* results;  ///< 4 for each
+  WorkResult* results;  ///< 4 for each
   const std::uint32_t* stop;
 
   template <class Group>
@@ -265,19 +265,19 @@ struct Unanswered {
     const WaitLimit soon{1'000'000};
     std::uint64_t ticket = 0;
     const SendWork work;
-    Result posted = Result::done;
+    WorkResult posted = WorkResult::done;
     const std::uint32_t blocks = handle_of(queue).ring.blocks;
     for (std::uint32_t i = 0; i < blocks; ++i) {
-      const Result each = post(group, queue, work, soon, ticket);
-      if (each != Result::done) posted = each;
+      const WorkResult each = post(group, queue, work, soon, ticket);
+      if (each != WorkResult::done) posted = each;
     }
-    const Result full = post(group, queue, work, soon, ticket);
-    const Result waited = wait_for(group, queue, ticket, {20'000'000'000U, stop});
+    const WorkResult full = post(group, queue, work, soon, ticket);
+    const WorkResult waited = wait_for(group, queue, ticket, {20'000'000'000U, stop});
     post_receives(group, receives, 1, [](std::uint32_t) { return LocalBuffer{}; });
     Completion completion{};
-    const Result received = receive(group, receives, soon, completion);
+    const WorkResult received = receive(group, receives, soon, completion);
     if (group.lane() == 0) {
-      Result* const mine = results + 4 * number;
+      WorkResult* const mine = results + 4 * number;
       mine[0] = posted;
       mine[1] = full;
       mine[2] = waited;
@@ -292,17 +292,17 @@ struct Refused {
   const Party<Queue>* parties;
   Opcode opcode;
   LocalBuffer local;
-  RemoteBuffer remote;
-  Result* results;  ///< of the wait, and of the post behind it
+  RemotePointer remote;
+  WorkResult* results;  ///< of the wait, and of the post behind it
   QueueError* error;
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, std::uint32_t) const {
     Queue queue = parties[0].queue;
     std::uint64_t ticket = 0;
-    Result failed = post(group, queue, signaled(opcode, local, remote), seconds(20), ticket);
-    if (failed == Result::done) failed = wait_for(group, queue, ticket, seconds(20));
-    const Result behind = post(group, queue, SendWork{}, seconds(20), ticket);
+    WorkResult failed = post(group, queue, signaled(opcode, local, remote), seconds(20), ticket);
+    if (failed == WorkResult::done) failed = wait_for(group, queue, ticket, seconds(20));
+    const WorkResult behind = post(group, queue, SendWork{}, seconds(20), ticket);
     const QueueError found = error_of(group, queue);
     if (group.lane() != 0) return;
     results[0] = failed;

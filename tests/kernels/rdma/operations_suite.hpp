@@ -178,12 +178,12 @@ TYPED_TEST_P(RdmaOperations, LeaveWhenNobodyAnswers) {
     using Queue = decltype(queue);
     ModelCard card;  // which is not started
     Parties<TypeParam, Queue> parties(card, {1, 4, 64});
-    Shown<Result, TypeParam> results(4);
+    Shown<WorkResult, TypeParam> results(4);
     Shown<std::uint32_t, TypeParam> stop(1);
     stop[0] = 1;
     TypeParam::run(1, Unanswered<Queue>{parties.parties(), results.get(), stop.get()});
-    EXPECT_EQ(results[0], Result::done);
-    for (const std::size_t i : {1U, 2U, 3U}) EXPECT_EQ(results[i], Result::timed_out) << i;
+    EXPECT_EQ(results[0], WorkResult::done);
+    for (const std::size_t i : {1U, 2U, 3U}) EXPECT_EQ(results[i], WorkResult::timed_out) << i;
   };
   check(ExclusiveQueue{});
   check(SharedQueue{});
@@ -216,7 +216,7 @@ TYPED_TEST_P(RdmaOperations, LearnWhyTheyFail) {
     const Party<Queue>& party = parties.parties()[0];
     const std::uint32_t readable = card.add_readable(party.there, 64);
     const std::uint32_t key = refused.readable_alone ? readable : party.key;
-    Shown<Result, TypeParam> results(2);
+    Shown<WorkResult, TypeParam> results(2);
     Shown<QueueError, TypeParam> error(1);
     card.start();
     TypeParam::run(
@@ -227,8 +227,8 @@ TYPED_TEST_P(RdmaOperations, LearnWhyTheyFail) {
                           results.get(),
                           error.get()});
     EXPECT_EQ(card.stop(), "");
-    EXPECT_EQ(results[0], Result::failed);
-    EXPECT_EQ(results[1], Result::failed);
+    EXPECT_EQ(results[0], WorkResult::failed);
+    EXPECT_EQ(results[1], WorkResult::failed);
     EXPECT_EQ(error[0].syndrome(), refused.syndrome) << words_of(error[0].syndrome());
   };
   for (const RefusedCase& refused : cases) {

@@ -42,7 +42,7 @@ class SharedQueueTest : public testing::Test {
         make_cqe(completion, written_, completions.log2);
     ++written_;
   }
-  Result take(std::uint32_t blocks, std::uint64_t& position) {
+  WorkResult take(std::uint32_t blocks, std::uint64_t& position) {
     return reserve(kOne, queue_, blocks, position);
   }
 
@@ -61,9 +61,9 @@ TEST_F(SharedQueueTest, ARangeBehindAGapIsPublishedWithTheGap) {
   std::uint64_t first = 99;
   std::uint64_t second = 99;
   std::uint64_t third = 99;
-  ASSERT_EQ(take(2, first), Result::done);
-  ASSERT_EQ(take(3, second), Result::done);
-  ASSERT_EQ(take(1, third), Result::done);
+  ASSERT_EQ(take(2, first), WorkResult::done);
+  ASSERT_EQ(take(3, second), WorkResult::done);
+  ASSERT_EQ(take(1, third), WorkResult::done);
   EXPECT_EQ(first, 0U);
   EXPECT_EQ(second, 2U);
   EXPECT_EQ(third, 5U);
@@ -79,24 +79,24 @@ TEST_F(SharedQueueTest, ARangeBehindAGapIsPublishedWithTheGap) {
 
 TEST_F(SharedQueueTest, APublisherLeavesItToTheOneThatRings) {
   std::uint64_t position = 0;
-  ASSERT_EQ(take(1, position), Result::done);
+  ASSERT_EQ(take(1, position), WorkResult::done);
   state_.ringing = 1;
   publish(kOne, queue_, 0, 1, 1);
   EXPECT_EQ(record(), 0U);
   state_.ringing = 0;
-  ASSERT_EQ(take(1, position), Result::done);
+  ASSERT_EQ(take(1, position), WorkResult::done);
   publish(kOne, queue_, 1, 2, 1);
   EXPECT_EQ(record(), 2U);
 }
 
 TEST_F(SharedQueueTest, CreditsAreExact) {
   std::uint64_t position = 0;
-  ASSERT_EQ(take(kBlocks + 1, position), Result::invalid);
-  ASSERT_EQ(take(kBlocks - 1, position), Result::done);
-  EXPECT_EQ(take(2, position), Result::pending);
-  ASSERT_EQ(take(1, position), Result::done);
+  ASSERT_EQ(take(kBlocks + 1, position), WorkResult::invalid);
+  ASSERT_EQ(take(kBlocks - 1, position), WorkResult::done);
+  EXPECT_EQ(take(2, position), WorkResult::pending);
+  ASSERT_EQ(take(1, position), WorkResult::done);
   EXPECT_EQ(position, kBlocks - 1);
-  EXPECT_EQ(take(1, position), Result::pending);
+  EXPECT_EQ(take(1, position), WorkResult::pending);
   for (std::uint64_t i = 0; i < kBlocks; ++i) write(i);
   publish(kOne, queue_, 0, kBlocks - 1, 1);
   publish(kOne, queue_, kBlocks - 1, kBlocks, 1);
@@ -104,15 +104,15 @@ TEST_F(SharedQueueTest, CreditsAreExact) {
   EXPECT_EQ(look(kOne, queue_), 1U);
   EXPECT_TRUE(is_completed(kOne, queue_, 2));
   EXPECT_FALSE(is_completed(kOne, queue_, 3));
-  EXPECT_EQ(take(4, position), Result::pending);
-  ASSERT_EQ(take(3, position), Result::done);
+  EXPECT_EQ(take(4, position), WorkResult::pending);
+  ASSERT_EQ(take(3, position), WorkResult::done);
   EXPECT_EQ(position, kBlocks);
-  EXPECT_EQ(take(1, position), Result::pending);
+  EXPECT_EQ(take(1, position), WorkResult::pending);
 }
 
 TEST_F(SharedQueueTest, ALongEntryAtTheEndIsFreeAsAWhole) {
   std::uint64_t position = 0;
-  ASSERT_EQ(take(4, position), Result::done);
+  ASSERT_EQ(take(4, position), WorkResult::done);
   publish(kOne, queue_, 0, 4, 3);  // the last begins at 1
   complete(1);
   ASSERT_EQ(look(kOne, queue_), 1U);
@@ -122,15 +122,15 @@ TEST_F(SharedQueueTest, ALongEntryAtTheEndIsFreeAsAWhole) {
 
 TEST_F(SharedQueueTest, TheFirstErrorStays) {
   std::uint64_t position = 0;
-  ASSERT_EQ(take(3, position), Result::done);
+  ASSERT_EQ(take(3, position), WorkResult::done);
   publish(kOne, queue_, 0, 3, 1);
   complete(0);
   complete(1, Syndrome::remote_access);
   complete(2, Syndrome::flushed);
-  EXPECT_EQ(wait_for(kOne, queue_, 0, kNow), Result::failed);
+  EXPECT_EQ(wait_for(kOne, queue_, 0, kNow), WorkResult::failed);
   EXPECT_EQ(error_of(kOne, queue_).syndrome(), Syndrome::remote_access);
   EXPECT_EQ(error_of(kOne, queue_).counter(), 1U);
-  EXPECT_EQ(take(1, position), Result::failed);
+  EXPECT_EQ(take(1, position), WorkResult::failed);
 }
 
 TEST_F(SharedQueueTest, ACompletionOfNothingIsAnError) {
@@ -155,7 +155,7 @@ void beside(const Work& work, std::jthread& thread) {
 
 TEST_F(SharedQueueTest, AMarkOrdersWhatItsThreadWrote) {
   std::uint64_t position = 0;
-  ASSERT_EQ(take(1, position), Result::done);
+  ASSERT_EQ(take(1, position), WorkResult::done);
   state_.ringing = 1;  // so that the bell orders nothing
   std::jthread thread;
   const auto post = [&] {
@@ -171,7 +171,7 @@ TEST_F(SharedQueueTest, AMarkOrdersWhatItsThreadWrote) {
 
 TEST_F(SharedQueueTest, WhoLearnsThatAnEntryIsCompletedSeesWhatItDid) {
   std::uint64_t position = 0;
-  ASSERT_EQ(take(1, position), Result::done);
+  ASSERT_EQ(take(1, position), WorkResult::done);
   publish(kOne, queue_, 0, 1, 1);
   std::uint64_t payload = 0;
   std::jthread thread;
@@ -189,7 +189,7 @@ TEST_F(SharedQueueTest, WhoLearnsThatAnEntryIsCompletedSeesWhatItDid) {
 TEST_F(SharedQueueTest, ManyLaps) {
   for (std::uint64_t i = 0; i < 70'000; ++i) {
     std::uint64_t position = 0;
-    ASSERT_EQ(take(3, position), Result::done);
+    ASSERT_EQ(take(3, position), WorkResult::done);
     ASSERT_EQ(position, 3 * i);
     publish(kOne, queue_, position, position + 3, 1);
     ASSERT_EQ(record(), (position + 3) % 65536);

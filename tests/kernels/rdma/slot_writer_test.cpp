@@ -80,7 +80,8 @@ class SlotWriterTest : public testing::Test {
     const Packet header =
         kernels::answer(SingleLane{}, Echo{}, Request(bytes, length),
                         own().view().response(sequence), own().view().layout.flag_of(sequence));
-    ASSERT_EQ(write_response(SingleLane{}, writer_, own().view(), sequence, header), Result::done);
+    ASSERT_EQ(write_response(SingleLane{}, writer_, own().view(), sequence, header),
+              WorkResult::done);
   }
   void await_immediate() {
     ASSERT_EQ(post_receive(queues_[1].receive, receives_, {}), Posted::done);
@@ -176,14 +177,14 @@ TEST_F(SlotWriterTest, ALapThatRewritesSlotsWritesAllPackets) {
 
 TEST_F(SlotWriterTest, ABrokenQueueEndsTheWait) {
   writer_.peer.key += 77;
-  Result result = Result::done;
-  for (std::uint64_t sequence = 0; sequence < 100 && result == Result::done; ++sequence) {
+  WorkResult result = WorkResult::done;
+  for (std::uint64_t sequence = 0; sequence < 100 && result == WorkResult::done; ++sequence) {
     const Packet header = kernels::refuse(SingleLane{}, own().view().response(sequence),
                                           own().view().layout.flag_of(sequence));
     result = write_response(SingleLane{}, writer_, own().view(), sequence, header);
     while (card_.progress()) continue;
   }
-  EXPECT_EQ(result, Result::failed);
+  EXPECT_EQ(result, WorkResult::failed);
 }
 
 }  // namespace

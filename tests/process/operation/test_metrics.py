@@ -170,9 +170,9 @@ def test_readiness_follows_the_only_worker(stage, server):
     stage.worker()
     wait_until(lambda: ask(server, "/readyz")[0] == 200, "it is ready again")
     now = figures(server)
-    assert now["offload_worker_attaches_total"] == 2
-    assert now["offload_worker_losses_total"] == 1
-    assert now["offload_worker_attached"] == now["offload_server_ready"] == 1
+    assert now["offload_server_workers_attaches_total"] == 2
+    assert now["offload_server_workers_losses_total"] == 1
+    assert now["offload_server_workers_attached"] == now["offload_server_ready"] == 1
 
 
 def test_a_worker_is_ready_while_a_server_is_there(pair):

@@ -63,7 +63,7 @@ class SharedReceivesTest : public FakeDeviceTest {
 
   DeviceContext device_;
   ProtectionDomain domain_;
-  Registrar registrar_;
+  RdmaRegistrar registrar_;
   progress::Engine engine_;
   CompletionLoop loop_;
   SharedReceives shared_;

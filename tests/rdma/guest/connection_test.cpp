@@ -42,7 +42,7 @@ class PairTest : public DeviceTest {
   bool ended(Side& side, std::size_t count) {
     return until([&] { return side.outcomes.all.size() >= count; });
   }
-  void expect_failed(Side& side, const Operation& task, ibv_wc_status status) {
+  void expect_failed(Side& side, const RdmaTask& task, ibv_wc_status status) {
     ASSERT_TRUE(ended(side, 1));
     EXPECT_EQ(side.outcomes.all[0], "io_failed");
     EXPECT_EQ(task.cause().domain, Cause::Domain::work_completion);

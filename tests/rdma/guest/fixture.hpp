@@ -116,7 +116,7 @@ class DeviceTest : public testing::Test {
 
   DeviceContext device_;
   ProtectionDomain domain_;
-  Registrar registrar_;
+  RdmaRegistrar registrar_;
   mutable progress::Engine engine_;
   mutable CompletionLoop loop_;
   memory::MemoryRegion region_;

@@ -67,7 +67,7 @@ TEST_F(SyncEventTest, IsSetAddedToAndGot) {
 TEST_F(SyncEventTest, IsGotUntilItsOwnerHasSetIt) {
   run(Action::set, 1);
   std::jthread owner([&] {
-    EXPECT_TRUE(event_.wait_greater(0, sync::Wait::block, std::chrono::seconds(10)));
+    EXPECT_TRUE(event_.wait_greater(0, sync::WaitMode::block, std::chrono::seconds(10)));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that several gets find 1
     event_.set(2);
   });
@@ -96,8 +96,8 @@ TEST_F(SyncEventTest, WhatItsOwnerDoesNotGrantIsRefusedHere) {
 
 TEST_F(SyncEventTest, WakesWhoSleepsOnIt) {
   EXPECT_EQ(run(Action::add, 1), 0U);
-  EXPECT_TRUE(event_.wait_greater(0, sync::Wait::block, std::chrono::seconds(10)));
-  EXPECT_FALSE(event_.wait_greater(1, sync::Wait::block, std::chrono::milliseconds(1)));
+  EXPECT_TRUE(event_.wait_greater(0, sync::WaitMode::block, std::chrono::seconds(10)));
+  EXPECT_FALSE(event_.wait_greater(1, sync::WaitMode::block, std::chrono::milliseconds(1)));
 }
 
 TEST_F(SyncEventTest, WhatWasWrittenBeforeASetIsThereWithIt) {

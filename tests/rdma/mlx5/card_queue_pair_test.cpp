@@ -48,7 +48,7 @@ TEST_F(CardQueuePairTest, HasItsQueuesInTheMemoryGiven) {
       EXPECT_EQ(pair.host().send.ring.blocks, std::max(blocks, 4U));
       EXPECT_EQ(pair.host().receive.entries, std::max(receives, 4U));
       EXPECT_EQ(pair.host().send.number, pair.queue_pair().qp_num());
-      EXPECT_EQ(pair.ringer(), Ringer::relay);
+      EXPECT_EQ(pair.ringer(), DoorbellRinger::relay);
       memory_.clear();
     }
   }
@@ -71,7 +71,7 @@ TEST_F(CardQueuePairTest, AGpuSeesItsOwnAddresses) {
     return &seen_register;
   };
   const CardQueuePair pair(device_, domain_, {}, given);
-  EXPECT_EQ(pair.ringer(), Ringer::gpu);
+  EXPECT_EQ(pair.ringer(), DoorbellRinger::gpu);
   EXPECT_EQ(mapped, &fake_mlx5().registers[0]);
   const QueuePairMemory there = pair.device();
   EXPECT_EQ(there.send.doorbell, &seen_register);
@@ -91,7 +91,7 @@ TEST_F(CardQueuePairTest, AThreadRingsWhereTheGpuCannot) {
     throw core::Error(ErrorCode::driver, "cudaHostRegister: not permitted");
   };
   const CardQueuePair pair(device_, domain_, {}, given);
-  EXPECT_EQ(pair.ringer(), Ringer::relay);
+  EXPECT_EQ(pair.ringer(), DoorbellRinger::relay);
   EXPECT_EQ(pair.device().send.doorbell, pair.host().send.doorbell);
 }
 

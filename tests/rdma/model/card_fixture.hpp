@@ -96,7 +96,7 @@ class Memory {
   [[nodiscard]] rdma::LocalBuffer local(std::uint32_t offset, std::uint32_t length) const {
     return {address() + offset, length, key_};
   }
-  [[nodiscard]] rdma::RemoteBuffer remote(std::uint32_t offset = 0) const {
+  [[nodiscard]] rdma::RemotePointer remote(std::uint32_t offset = 0) const {
     return {address() + offset, key_};
   }
 

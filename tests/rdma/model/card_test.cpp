@@ -25,7 +25,7 @@ using rdma::SendWork;
 using rdma::Syndrome;
 
 SendWork work_of(Opcode opcode, const LocalBuffer* buffers, std::uint32_t count,
-                 rdma::RemoteBuffer remote = {}) {
+                 rdma::RemotePointer remote = {}) {
   SendWork work;
   work.opcode = opcode;
   work.flags = rdma::kSignaled;
@@ -242,7 +242,7 @@ TEST_F(CardTest, WhatIsNotAllowedFailsAndFlushesTheRest) {
     Memory there(card, 4096, kAll);
     LocalBuffer buffer = here.local(0, refused.local_length);
     buffer.lkey += static_cast<std::uint32_t>(refused.local_key);
-    rdma::RemoteBuffer remote = there.remote(refused.remote_offset);
+    rdma::RemotePointer remote = there.remote(refused.remote_offset);
     remote.rkey += static_cast<std::uint32_t>(refused.remote_key);
     const auto before = support::copy_of(there.bytes());
     SendWork work = work_of(refused.opcode, &buffer, 1, remote);

@@ -21,7 +21,7 @@ struct Everything {
   SharedReceiveQueue receives{domain, 16};
   AddressHandle path{domain, ibv_ah_attr{}};
   QueuePair queue{domain, completions, completions, {}};
-  Registrar registrar{domain};
+  RdmaRegistrar registrar{domain};
   memory::MemoryRegion region{{"region", memory::kLocalAccess}, {memory::allocate_range(4096)}};
 
   Everything() {

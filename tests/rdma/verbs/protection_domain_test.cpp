@@ -16,7 +16,7 @@ TEST_F(RegistrarTest, ADmaBufIsRegisteredAsOneOrElseByItsAddress) {
   const DeviceContext device("fake0");
   const ProtectionDomain domain(device);
   EXPECT_TRUE(domain.supports_dma_buf());
-  Registrar registrar(domain);
+  RdmaRegistrar registrar(domain);
   EXPECT_EQ(registrar.name(), "fake0");
   memory::Range range = memory::allocate_range(4096);
   range.descriptor = {memory::DescriptorKind::dma_buf, 0, 0};
@@ -34,7 +34,7 @@ TEST_F(RegistrarTest, ADmaBufIsRegisteredAsOneOrElseByItsAddress) {
 TEST_F(RegistrarTest, WhatCannotBeRegisteredSaysWhyForEachWay) {
   const DeviceContext device("fake0");
   const ProtectionDomain domain(device);
-  Registrar registrar(domain);
+  RdmaRegistrar registrar(domain);
   memory::Range range = memory::allocate_range(4096);
   fake().fail_call = "ibv_reg_mr";
   fake().fail_with = ENOMEM;

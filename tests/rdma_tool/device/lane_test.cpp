@@ -216,14 +216,14 @@ TEST_P(DeviceLaneTest, ALaneLeavesWhenThePeerDoesNotComeAndWhenItIsStopped) {
   DeviceWork alone = work(Kind::put_signal, *requester_);
   alone.limit.nanoseconds = 20'000'000;
   const auto outcomes = run({{alone, &*requester_}});
-  EXPECT_EQ(outcomes[0].result, kernels::rdma::Result::timed_out);
+  EXPECT_EQ(outcomes[0].result, kernels::rdma::WorkResult::timed_out);
   EXPECT_EQ(outcomes[0].step, Step::message);
 
   const LaneArray<std::uint32_t> stop(*launcher_, 1);
   *stop.get() = 1;
   DeviceWork stopped = work(Kind::put_signal, *responder_);
   stopped.limit.stop = stop.get();  // the limit itself is far away
-  EXPECT_EQ(run({{stopped, &*responder_}})[0].result, kernels::rdma::Result::timed_out);
+  EXPECT_EQ(run({{stopped, &*responder_}})[0].result, kernels::rdma::WorkResult::timed_out);
 }
 
 TEST_P(DeviceLaneTest, AStreamIsNoFurtherAheadThanItsCredits) {
@@ -231,7 +231,7 @@ TEST_P(DeviceLaneTest, AStreamIsNoFurtherAheadThanItsCredits) {
   DeviceWork alone = work(Kind::put_signal, *requester_);
   alone.limit.nanoseconds = 1'000'000'000;  // the card's thread needs a part of it to complete four
   const auto outcomes = run({{alone, &*requester_}});
-  EXPECT_EQ(outcomes[0].result, kernels::rdma::Result::timed_out);
+  EXPECT_EQ(outcomes[0].result, kernels::rdma::WorkResult::timed_out);
   EXPECT_EQ(outcomes[0].step, Step::credit);
   EXPECT_EQ(outcomes[0].iteration, 4U);
 }
@@ -242,7 +242,7 @@ TEST_P(DeviceLaneTest, AnOperationThatFailsHasItsSyndrome) {
   DeviceWork there = work(Kind::read, *requester_);
   there.memory.there.rkey ^= 0x5555;
   const auto outcomes = run({{there, &*requester_}});
-  EXPECT_EQ(outcomes[0].result, kernels::rdma::Result::failed);
+  EXPECT_EQ(outcomes[0].result, kernels::rdma::WorkResult::failed);
   EXPECT_EQ(outcomes[0].syndrome, kernels::rdma::Syndrome::remote_access);
 }
 

@@ -7,7 +7,7 @@
 namespace offload::report {
 namespace {
 
-report::Run run_of(double begun_s, double duration_s, std::vector<Interval> intervals) {
+report::Run run_of(double begun_s, double duration_s, std::vector<RunInterval> intervals) {
   report::Run run = sample_run(begun_s);
   run.duration_seconds = duration_s;
   run.intervals = std::move(intervals);
@@ -22,7 +22,7 @@ std::vector<Row> rows_of(const std::vector<report::Run>& runs, double warmup_s =
   std::vector<const report::Run*> pointers;
   for (const report::Run& run : runs) pointers.push_back(&run);
   std::vector<Row> rows;
-  for (const Interval& interval : merge_intervals(pointers, whole)) {
+  for (const RunInterval& interval : merge_intervals(pointers, whole)) {
     rows.push_back({interval.start_s, interval.length_s, static_cast<double>(interval.operations)});
   }
   return rows;

@@ -72,7 +72,7 @@ TEST(Plots, AWideRangeIsLogarithmic) {
 }
 
 TEST(Plots, ALongRunIsCondensed) {
-  std::vector<Interval> intervals;
+  std::vector<RunInterval> intervals;
   for (int i = 0; i < 10; ++i) intervals.push_back(interval_of(i, 1, {100, 100 * (i + 1)}));
   const auto condensed = condense(intervals, 4);
   ASSERT_EQ(condensed.size(), 4U);

@@ -66,7 +66,7 @@ TEST_F(SuspectsTest, TakesAllInTheirOrder) {
   for (std::size_t i = 0; i < messages_.size(); ++i) expect_next(i);
   EXPECT_TRUE(suspects_.empty());
   requester_.for_each_pending(
-      [](channel::SendTask& request) { EXPECT_EQ(request.user_data, nullptr); });
+      [](channel::RequestTask& request) { EXPECT_EQ(request.user_data, nullptr); });
 }
 
 TEST_F(SuspectsTest, OnlyWhatHasNoResponse) {
@@ -86,7 +86,7 @@ TEST_F(SuspectsTest, NotWhatWasGivenUp) {
   for (int i = 0; i < 4; ++i) post(10);
   requester_.flush();
   std::size_t number = 0;
-  requester_.for_each_pending([&](channel::SendTask& request) {
+  requester_.for_each_pending([&](channel::RequestTask& request) {
     if (number++ % 2 == 0) request.user_data = nullptr;
   });
   take();
@@ -106,7 +106,7 @@ TEST_F(SuspectsTest, ThoseFromTheChannelAreInFront) {
   requester_.flush();
   std::size_t given_up = 0;
   requester_.for_each_pending(
-      [&](channel::SendTask& request) { given_up += request.user_data == nullptr ? 1U : 0U; });
+      [&](channel::RequestTask& request) { given_up += request.user_data == nullptr ? 1U : 0U; });
   EXPECT_EQ(given_up, 2U);
   take(3);
   expect_next(2, 3);

@@ -71,15 +71,15 @@ class End {
   }
 
   /// Submits a task, and throws Error if it is refused or fails.
-  void run(rdma::Operation& task) {
+  void run(rdma::RdmaTask& task) {
     submit(task);
     finish(task);
   }
-  void submit(rdma::Operation& task) {
+  void submit(rdma::RdmaTask& task) {
     const core::Status status = connection.submit(task);
     if (!status.ok()) throw core::Error(status.error(), "the task was rejected");
   }
-  void finish(rdma::Operation& task) {
+  void finish(rdma::RdmaTask& task) {
     const auto limit = core::Clock::now() + kPatience;
     while (task.state() == progress::Task::State::submitted && core::Clock::now() < limit) {
       engine.run_once(limit);
@@ -130,7 +130,7 @@ class End {
   static constexpr std::size_t kMemory = 64UL << 10;
   rdma::DeviceContext device;
   rdma::ProtectionDomain domain;
-  rdma::Registrar registrar;
+  rdma::RdmaRegistrar registrar;
   progress::Engine engine;
   rdma::CompletionLoop completions;
   memory::MemoryRegion region;

@@ -40,7 +40,7 @@ void responder(samples::End& end) {
   end.connect();
   end.send(exported.blob());
   const auto wait_for = [&](std::uint64_t value) {
-    if (event.wait_greater(value - 1, sync::Wait::block, samples::kPatience)) return;
+    if (event.wait_greater(value - 1, sync::WaitMode::block, samples::kPatience)) return;
     throw core::Error(core::ErrorCode::timed_out, "the requester did not set the event in time");
   };
   wait_for(1);

@@ -18,13 +18,14 @@ struct Adapter {
 
   rdma::DeviceContext device;
   rdma::ProtectionDomain domain;
-  rdma::Registrar registrar;
+  rdma::RdmaRegistrar registrar;
 };
 
 /// Memory that is registered as long as this lives.
 struct Registered {
   /// `by_peer`: what the peer may do there. Throws Error.
-  Registered(rdma::Registrar& by, memory::Range of, memory::Access by_peer = memory::Access::none)
+  Registered(rdma::RdmaRegistrar& by, memory::Range of,
+             memory::Access by_peer = memory::Access::none)
       : registrar(&by),
         range(std::move(of)),
         key(by.register_range(range, memory::kLocalAccess | by_peer)) {}
@@ -42,9 +43,9 @@ struct Registered {
     return at >= range.address && at < range.address + range.length;
   }
 
-  rdma::Registrar* registrar;
+  rdma::RdmaRegistrar* registrar;
   memory::Range range;
-  memory::Key key;
+  memory::MemoryKey key;
 };
 
 }  // namespace offload::comch

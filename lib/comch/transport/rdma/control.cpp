@@ -54,7 +54,7 @@ class RdmaListener final : public TcpListener {
     }
     throw core::Error(core::ErrorCode::not_supported, address().to_string() + ": " + reason);
   }
-  std::unique_ptr<ControlConnection> make(Stream stream,
+  std::unique_ptr<ControlConnection> make(TcpStream stream,
                                           std::shared_ptr<const Keyring> keys) override {
     return std::make_unique<RdmaControlConnection>(std::move(stream), adapters_, std::move(keys));
   }
@@ -65,7 +65,7 @@ class RdmaListener final : public TcpListener {
 
 }  // namespace
 
-RdmaControlConnection::RdmaControlConnection(Stream stream, std::shared_ptr<Adapters> adapters,
+RdmaControlConnection::RdmaControlConnection(TcpStream stream, std::shared_ptr<Adapters> adapters,
                                              std::shared_ptr<const Keyring> keys)
     : StreamControlConnection(std::move(stream), connect_tcp_stream, std::move(keys)),
       adapters_(std::move(adapters)) {}
@@ -145,7 +145,7 @@ std::unique_ptr<DataEndpoint> RdmaControlConnection::grant_slot_endpoint(
 std::unique_ptr<ControlConnection> connect_rdma(const Address& address) {
   auto adapters = std::make_shared<Adapters>(require_device(address).path_choice);
   // Connects to an address of the name that an RDMA device can reach.
-  Stream stream = connect_tcp_stream_where(
+  TcpStream stream = connect_tcp_stream_where(
       address, [&](const net::SocketAddress& own) { static_cast<void>(adapters->find(own)); });
   core::log_info("connected to {}: {}", address.to_string(), stream.describe());
   auto connection = std::make_unique<RdmaControlConnection>(std::move(stream), std::move(adapters));

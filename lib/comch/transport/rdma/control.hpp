@@ -25,7 +25,7 @@ std::unique_ptr<Listener> listen_rdma(const Address& address);
 class RdmaControlConnection final : public StreamControlConnection {
  public:
   /// `keys`: as for StreamControlConnection.
-  RdmaControlConnection(Stream stream, std::shared_ptr<Adapters> adapters,
+  RdmaControlConnection(TcpStream stream, std::shared_ptr<Adapters> adapters,
                         std::shared_ptr<const Keyring> keys = nullptr);
   /// Makes receive() log the events of the devices; for one of the connections that share devices.
   /// Throws Error.

@@ -33,7 +33,7 @@ struct RdmaQueue {
 /// message k of this side is posted after the receive of the message for which k is the peer's
 /// credit.
 ///
-/// It uses QueuePair, CompletionQueue and Registrar of lib/rdma, but not Connection and
+/// It uses QueuePair, CompletionQueue and RdmaRegistrar of lib/rdma, but not Connection and
 /// CompletionLoop, for two reasons. Tasks cost more: a send alone, with its completion and a turn
 /// of the engine, is some 980 instructions through a Connection; a message each way is some 1,030
 /// here, with three turns (docs/evidence/benchmarks.md). And a CompletionLoop is bound to an engine

@@ -5,27 +5,27 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "rdma/connection/completion_loop.hpp"
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 
 namespace offload::comch {
 namespace {
 
-/// The interval of checks whether the proxy has stopped.
+/// The interval of checks whether the emulator has stopped.
 constexpr core::Duration kStopInterval = std::chrono::microseconds(50);
 
-class ProxyRings final : public SlotRings {
+class EmulatorRings final : public SlotRings {
  public:
-  ProxyRings(const RingParts& parts, OnFailed on_failed)
+  EmulatorRings(const RingParts& parts, OnFailed on_failed)
       : SlotRings(rdma::queue_memory_bytes(parts.sizes())),
         parts_(parts),
-        // The proxy may have as many entries in flight as fit in its rings and the device.
+        // The emulator may have as many entries in flight as fit in its rings and the device.
         completions_(parts.adapter.device, parts.engine, parts.blocks + 1),
         pair_(parts.domain, completions_.queue(), completions_.queue(),
               slot_pair_options(parts.sends, 1)),
         queues_(rdma::lay_out_queues(bytes(), parts.sizes(), pair_.qp_num())),
-        proxy_(
+        emulator_(
             {parts.domain, completions_, pair_}, queues_,
-            [failed = std::move(on_failed)](rdma::Proxy&, const core::Error& why) {
+            [failed = std::move(on_failed)](rdma::QueueEmulator&, const core::Error& why) {
               failed(why.what());
             },
             "slots") {}
@@ -37,15 +37,15 @@ class ProxyRings final : public SlotRings {
     return "a thread carries that out on " + parts_.adapter.device.name();
   }
   void start() override {
-    proxy_.connect(parts_.engine);
-    proxy_.start();
-    proxy_.start_sends();
+    emulator_.connect(parts_.engine);
+    emulator_.start();
+    emulator_.start_sends();
   }
-  /// Takes at most the time that the proxy gives a device for its outstanding completions.
+  /// Takes at most the time that the emulator gives a device for its outstanding completions.
   void stop() override {
-    if (proxy_.state() != progress::Context::State::running) return;
-    proxy_.stop();
-    while (proxy_.state() == progress::Context::State::stopping) {
+    if (emulator_.state() != progress::Context::State::running) return;
+    emulator_.stop();
+    while (emulator_.state() == progress::Context::State::stopping) {
       parts_.engine.run_once(core::Clock::now() + kStopInterval);
     }
   }
@@ -55,7 +55,7 @@ class ProxyRings final : public SlotRings {
   rdma::CompletionLoop completions_;
   rdma::QueuePair pair_;
   rdma::QueuePairMemory queues_;
-  rdma::Proxy proxy_;
+  rdma::QueueEmulator emulator_;
 };
 
 }  // namespace
@@ -74,10 +74,10 @@ std::unique_ptr<SlotRings> make_slot_rings(const RingParts& parts,
   try {
     if (auto rings = make_card_rings(parts, on_failed)) return rings;
   } catch (const core::Error& error) {
-    core::log_warning("{} does not read rings itself, a proxy does: {}",
+    core::log_warning("{} does not read rings itself, an emulator does: {}",
                       parts.adapter.device.name(), error.what());
   }
-  return std::make_unique<ProxyRings>(parts, on_failed);
+  return std::make_unique<EmulatorRings>(parts, on_failed);
 }
 
 }  // namespace offload::comch

@@ -27,12 +27,12 @@ class SlotPair {
   [[nodiscard]] virtual rdma::QueuePair& pair() noexcept = 0;
 };
 
-/// Returns the options of a pair to which this process or a proxy posts with libibverbs. `sends`,
-/// `receives`: the maximum numbers of work requests at a time.
+/// Returns the options of a pair to which this process or an emulator posts with libibverbs.
+/// `sends`, `receives`: the maximum numbers of work requests at a time.
 rdma::QueuePairOptions slot_pair_options(std::uint32_t sends, std::uint32_t receives) noexcept;
 
 /// The worker's queue pair: a back end posts to its rings, in the format of mlx5, and a card or a
-/// proxy reads them. The destructor stops it. One thread, except for the rings.
+/// emulator reads them. The destructor stops it. One thread, except for the rings.
 class SlotRings : public SlotPair {
  public:
   /// Called with the reason when the queue has failed, in a turn of the engine.
@@ -84,8 +84,8 @@ struct RingParts {
 /// Makes rings that an mlx5 card reads; null if the device is not an mlx5 card, or the build has no
 /// libmlx5. Throws Error.
 std::unique_ptr<SlotRings> make_card_rings(const RingParts& parts, SlotRings::OnFailed on_failed);
-/// Makes the card's rings, or else rings in memory of this process that a proxy carries out on any
-/// device. If the device is an mlx5 card, logs why its rings cannot be used. Throws Error.
+/// Makes the card's rings, or else rings in memory of this process that an emulator carries out on
+/// any device. If the device is an mlx5 card, logs why its rings cannot be used. Throws Error.
 std::unique_ptr<SlotRings> make_slot_rings(const RingParts& parts,
                                            const SlotRings::OnFailed& on_failed);
 

@@ -67,16 +67,16 @@ core::Status post_receives(rdma::QueuePair& pair, std::size_t count) noexcept {
 
 // ---- What the peer knows
 
-std::vector<std::byte> SlotEnd::encode() const {
+std::vector<std::byte> SlotDescription::encode() const {
   protocol::Writer writer;
   writer.bytes(connection.encode()).integer(region.address).integer(length).integer(region.key);
   return writer.take();
 }
 
-SlotEnd SlotEnd::decode(std::span<const std::byte> bytes) {
+SlotDescription SlotDescription::decode(std::span<const std::byte> bytes) {
   protocol::Reader reader(bytes);
   const auto connection = reader.bytes();
-  SlotEnd end{};
+  SlotDescription end{};
   end.region.address = reader.integer<std::uint64_t>();
   end.length = reader.integer<std::uint64_t>();
   end.region.key = reader.integer<std::uint32_t>();
@@ -102,8 +102,8 @@ const rdma::DeviceContext& with_atomics(const rdma::DeviceContext& device) {
       device.name() + " has no atomic operations, which --data-path gpu needs and cpu does not");
 }
 
-SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
-                     const Written& written, std::span<std::byte> own)
+SlotEndpoint::SlotEndpoint(const Adapter& adapter, const rdma::PathOptions& path,
+                           const MakePair& make, const Written& written, std::span<std::byte> own)
     : domain_(with_atomics(adapter.device)),
       registrar_(domain_),
       pairing_(adapter.device, path),
@@ -113,14 +113,14 @@ SlotQueue::SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, cons
   pair().initialize(path.port_num, written.by_peer, 0, path.pkey_index);
 }
 
-std::vector<std::byte> SlotQueue::describe() const {
-  return SlotEnd{
+std::vector<std::byte> SlotEndpoint::describe() const {
+  return SlotDescription{
       pairing_.describe(pair()), {written_.address(), written_.key.remote}, written_.range.length}
       .encode();
 }
 
-void SlotQueue::connect(std::span<const std::byte> peer) {
-  const SlotEnd end = SlotEnd::decode(peer);
+void SlotEndpoint::connect(std::span<const std::byte> peer) {
+  const SlotDescription end = SlotDescription::decode(peer);
   if (end.length != own_.range.length) {
     throw Error(ErrorCode::bad_message, "the peer's slots have " + std::to_string(end.length) +
                                             " bytes, these " + std::to_string(own_.range.length));
@@ -160,7 +160,7 @@ class PlainPair final : public SlotPair {
 
 RdmaSlotConnection::RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
                                        rdma::CompletionQueue completions,
-                                       std::unique_ptr<SlotQueue> queue,
+                                       std::unique_ptr<SlotEndpoint> queue,
                                        const kernels::ChannelView& channel, DataHandler& handler)
     : DataConnection(handler, channel.layout, 0),
       engine_(&engine),
@@ -314,13 +314,14 @@ RdmaSlotEndpoint::RdmaSlotEndpoint(std::shared_ptr<Adapter> adapter, const rdma:
                                    const kernels::ChannelView& channel)
     : adapter_(std::move(adapter)),
       completions_(adapter_->device, sends_for(channel, kMostRequestWrites) + channel.layout.depth),
-      queue_(std::make_unique<SlotQueue>(
+      queue_(std::make_unique<SlotEndpoint>(
           *adapter_, path,
           [&](const rdma::ProtectionDomain& domain) {
             return std::make_unique<PlainPair>(
                 domain, completions_, sends_for(channel, kMostRequestWrites), channel.layout.depth);
           },
-          SlotQueue::Written{responses_of(channel), Access::remote_write}, requests_of(channel))) {
+          SlotEndpoint::Written{responses_of(channel), Access::remote_write},
+          requests_of(channel))) {
   const core::Status status = post_receives(queue_->pair(), channel.layout.depth);
   if (!status.ok()) {
     throw Error(status.error(), "cannot post receives on " + queue_->pair().described());

@@ -25,14 +25,14 @@ namespace offload::comch {
 /// This side's description for the peer: where to write, and how to connect. Big endian:
 ///
 ///   connection's descriptor, with its length u16 | address u64 | length u64 | rkey u32
-struct SlotEnd {
+struct SlotDescription {
   rdma::ConnectionDescriptor connection;
   kernels::rdma::SlotRegion region;
   std::uint64_t length;  ///< of the region, bytes
 
   [[nodiscard]] std::vector<std::byte> encode() const;
   /// Decodes an end. Throws Error (bad_message) for bytes that encode() does not produce.
-  static SlotEnd decode(std::span<const std::byte> bytes);
+  static SlotDescription decode(std::span<const std::byte> bytes);
 };
 
 /// Returns `device`. Throws Error: not_supported for one without atomic operations.
@@ -41,7 +41,7 @@ const rdma::DeviceContext& with_atomics(const rdma::DeviceContext& device);
 /// A queue pair in a separate protection domain, so that a peer cannot access the memory of another
 /// one, and the slots registered in it: those that the peer writes, and those that this side writes
 /// from.
-class SlotQueue {
+class SlotEndpoint {
  public:
   using MakePair = std::function<std::unique_ptr<SlotPair>(const rdma::ProtectionDomain& domain)>;
   /// A region, and the peer's access to it.
@@ -52,9 +52,9 @@ class SlotQueue {
 
   /// `make` makes the queue pair and is called once; `adapter` outlives it. Throws Error as
   /// with_atomics().
-  SlotQueue(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
-            const Written& written, std::span<std::byte> own);
-  SlotQueue& operator=(SlotQueue&&) = delete;
+  SlotEndpoint(const Adapter& adapter, const rdma::PathOptions& path, const MakePair& make,
+               const Written& written, std::span<std::byte> own);
+  SlotEndpoint& operator=(SlotEndpoint&&) = delete;
 
   [[nodiscard]] std::vector<std::byte> describe() const;
   /// Connects to `peer`, its describe(). Throws Error: bad_message for an invalid description, or a
@@ -70,7 +70,7 @@ class SlotQueue {
 
  private:
   rdma::ProtectionDomain domain_;
-  rdma::Registrar registrar_;
+  rdma::RdmaRegistrar registrar_;
   rdma::Pairing pairing_;
   Registered written_;
   Registered own_;
@@ -87,7 +87,7 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
  public:
   /// `queue`: connected, and using `completions`. Throws Error.
   RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
-                     rdma::CompletionQueue completions, std::unique_ptr<SlotQueue> queue,
+                     rdma::CompletionQueue completions, std::unique_ptr<SlotEndpoint> queue,
                      const kernels::ChannelView& channel, DataHandler& handler);
   ~RdmaSlotConnection() override;
 
@@ -122,7 +122,7 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
   kernels::ChannelView channel_;
   std::shared_ptr<Adapter> adapter_;
   rdma::CompletionQueue completions_;
-  std::unique_ptr<SlotQueue> queue_;
+  std::unique_ptr<SlotEndpoint> queue_;
   std::vector<Writes> writes_;  ///< by slot
   // Slots: prepared >= posted >= completed.
   std::uint64_t prepared_ = 0;
@@ -147,7 +147,7 @@ class RdmaSlotEndpoint final : public DataEndpoint {
  private:
   std::shared_ptr<Adapter> adapter_;
   rdma::CompletionQueue completions_;
-  std::unique_ptr<SlotQueue> queue_;
+  std::unique_ptr<SlotEndpoint> queue_;
 };
 
 /// The worker's end: rings for the back end, and the object that carries out the posted entries.
@@ -168,7 +168,7 @@ class RdmaSlotPath final : public SlotPath {
  private:
   std::shared_ptr<Adapter> adapter_;
   SlotRings* rings_ = nullptr;  ///< the queue's
-  SlotQueue queue_;
+  SlotEndpoint queue_;
   // Shared by the threads of a back end.
   kernels::rdma::SharedSendState state_{};
   std::vector<std::uint64_t> marks_;

@@ -33,11 +33,11 @@ core::Fd connect_socket(const net::SocketAddress& to, const std::string& action,
 
 }  // namespace
 
-Stream connect_tcp_stream(const Address& address) {
+TcpStream connect_tcp_stream(const Address& address) {
   return connect_tcp_stream_where(address, [](const net::SocketAddress&) {});
 }
 
-Stream connect_tcp_stream_where(const Address& address, const CheckOwnAddress& check) {
+TcpStream connect_tcp_stream_where(const Address& address, const CheckOwnAddress& check) {
   address.require_key();
   const auto addresses = net::resolve(address.host, address.port, false);
   return net::connect_to_any(
@@ -51,7 +51,7 @@ Stream connect_tcp_stream_where(const Address& address, const CheckOwnAddress& c
 }
 
 std::unique_ptr<ControlConnection> connect_tcp(const Address& address) {
-  Stream stream = connect_tcp_stream(address);
+  TcpStream stream = connect_tcp_stream(address);
   core::log_info("connected to {}: {}", address.to_string(), stream.describe());
   return std::make_unique<StreamControlConnection>(std::move(stream), connect_tcp_stream);
 }

@@ -24,9 +24,9 @@ using CheckOwnAddress = std::function<void(const net::SocketAddress& own)>;
 
 /// Connects to the first address at which a server answers and proves the key, if one is required.
 /// Throws Error as connect_tcp() does.
-Stream connect_tcp_stream(const Address& address);
+TcpStream connect_tcp_stream(const Address& address);
 /// Connects to the first address that also passes `check`. Throws Error as connect_tcp_stream() and
 /// `check` do.
-Stream connect_tcp_stream_where(const Address& address, const CheckOwnAddress& check);
+TcpStream connect_tcp_stream_where(const Address& address, const CheckOwnAddress& check);
 
 }  // namespace offload::comch

@@ -28,8 +28,9 @@ constexpr int kReceivesAtOnce = 8;
 /// Carries the messages on the socket itself, framed by their headers.
 class TcpDataConnection final : public DataConnection, progress::Pollable, progress::EventHandler {
  public:
-  TcpDataConnection(progress::Engine& engine, Stream stream, const kernels::ChannelLayout& layout,
-                    DataHandler& handler, std::uint32_t initial_credits)
+  TcpDataConnection(progress::Engine& engine, TcpStream stream,
+                    const kernels::ChannelLayout& layout, DataHandler& handler,
+                    std::uint32_t initial_credits)
       : DataConnection(handler, layout, initial_credits),
         engine_(&engine),
         stream_(std::move(stream)),
@@ -197,7 +198,7 @@ class TcpDataConnection final : public DataConnection, progress::Pollable, progr
   }
 
   progress::Engine* engine_;
-  Stream stream_;
+  TcpStream stream_;
   bool readable_ = true;
   bool writable_ = true;
 

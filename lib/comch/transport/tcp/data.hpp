@@ -13,14 +13,14 @@ namespace offload::comch {
 /// and long ones received into theirs.
 class TcpDataEndpoint final : public DataEndpoint {
  public:
-  explicit TcpDataEndpoint(Stream stream) noexcept : stream_(std::move(stream)) {}
+  explicit TcpDataEndpoint(TcpStream stream) noexcept : stream_(std::move(stream)) {}
   [[nodiscard]] std::unique_ptr<DataConnection> start(progress::Engine& engine,
                                                       const kernels::ChannelView& channel,
                                                       DataHandler& handler,
                                                       std::uint32_t initial_credits) override;
 
  private:
-  Stream stream_;
+  TcpStream stream_;
 };
 
 }  // namespace offload::comch

@@ -77,7 +77,7 @@ std::vector<net::SocketAddress> TcpListener::own_addresses() const {
   return addresses;
 }
 
-std::unique_ptr<ControlConnection> TcpListener::make(Stream stream,
+std::unique_ptr<ControlConnection> TcpListener::make(TcpStream stream,
                                                      std::shared_ptr<const Keyring> keys) {
   return std::make_unique<StreamControlConnection>(std::move(stream), connect_tcp_stream,
                                                    std::move(keys));

@@ -25,7 +25,7 @@ class TcpListener : public Listener {
  private:
   /// Returns the connection on an accepted stream. `keys`: the peer must prove one of them; null:
   /// none.
-  virtual std::unique_ptr<ControlConnection> make(Stream stream,
+  virtual std::unique_ptr<ControlConnection> make(TcpStream stream,
                                                   std::shared_ptr<const Keyring> keys);
 
   std::vector<core::Fd> sockets_;

@@ -20,23 +20,23 @@ bool wait_for(short event, int fd, core::TimePoint until) {
   return left.count() > 0 && ::poll(&poll, 1, static_cast<int>(left.count())) != 0;
 }
 
-Stream::Stream(core::Fd socket, const net::TlsContext& context)
+TcpStream::TcpStream(core::Fd socket, const net::TlsContext& context)
     : socket_(std::move(socket)),
       tls_(std::make_unique<net::TlsStream>(context, socket_.get())),
       is_server_(context.is_server()) {}
 
-Stream& Stream::operator=(Stream&& other) noexcept {
+TcpStream& TcpStream::operator=(TcpStream&& other) noexcept {
   std::swap(socket_, other.socket_);
   std::swap(tls_, other.tls_);
   std::swap(is_server_, other.is_server_);
   return *this;
 }
 
-Stream::~Stream() {
+TcpStream::~TcpStream() {
   if (tls_) tls_->close_notify();
 }
 
-bool Stream::handshake() {
+bool TcpStream::handshake() {
   if (!tls_) return true;
   switch (tls_->handshake()) {
     case net::TlsHandshake::done: return true;
@@ -52,11 +52,11 @@ bool Stream::handshake() {
                   ": the server lacks this worker's key, or a third party is between the two");
 }
 
-ssize_t Stream::receive(std::span<std::byte> to) {
+ssize_t TcpStream::receive(std::span<std::byte> to) {
   return tls_ ? tls_->receive(to) : ::recv(fd(), to.data(), to.size(), MSG_DONTWAIT);
 }
 
-ssize_t Stream::send(std::span<const iovec> pieces) {
+ssize_t TcpStream::send(std::span<const iovec> pieces) {
   if (tls_) return tls_->send(pieces);
   msghdr header{};
   header.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg does not write it
@@ -64,13 +64,13 @@ ssize_t Stream::send(std::span<const iovec> pieces) {
   return ::sendmsg(fd(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-std::string Stream::failure(int error) const {
+std::string TcpStream::failure(int error) const {
   if (!tls_ || error != EPROTO) return core::describe_errno(error);
   return "TLS: " + tls_->failure() +
          ": the connection is damaged, or a third party is between its two ends";
 }
 
-std::string Stream::describe() const {
+std::string TcpStream::describe() const {
   if (!tls_) return "without encryption";
   if (!tls_->kernel_sends()) return "TLS 1.3, by OpenSSL";
   return tls_->kernel_receives() ? "TLS 1.3, by the kernel" : "TLS 1.3, encrypted by the kernel";

@@ -18,16 +18,16 @@ namespace offload::comch {
 bool wait_for(short event, int fd, core::TimePoint until);
 
 /// A connected, non-blocking stream socket, plain or with TLS. Move-only; one thread at a time.
-class Stream {
+class TcpStream {
  public:
   /// Without TLS.
-  explicit Stream(core::Fd socket) noexcept : socket_(std::move(socket)) {}
+  explicit TcpStream(core::Fd socket) noexcept : socket_(std::move(socket)) {}
   /// With TLS, which handshake() begins. Throws Error.
-  Stream(core::Fd socket, const net::TlsContext& context);
-  Stream(Stream&&) noexcept = default;
-  Stream& operator=(Stream&& other) noexcept;
+  TcpStream(core::Fd socket, const net::TlsContext& context);
+  TcpStream(TcpStream&&) noexcept = default;
+  TcpStream& operator=(TcpStream&& other) noexcept;
   /// Tells the peer that no more data follows.
-  ~Stream();
+  ~TcpStream();
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 

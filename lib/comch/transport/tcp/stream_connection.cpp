@@ -27,10 +27,10 @@ Address narrowed(Address address, const net::SocketAddress& peer) {
 
 }  // namespace
 
-Stream secure_stream(core::Fd socket, const Address& address, const std::string& name,
-                     core::TimePoint until) {
-  if (!address.takes_key()) return Stream(std::move(socket));
-  Stream stream(std::move(socket), worker_context(*address.keys));
+TcpStream secure_stream(core::Fd socket, const Address& address, const std::string& name,
+                        core::TimePoint until) {
+  if (!address.takes_key()) return TcpStream(std::move(socket));
+  TcpStream stream(std::move(socket), worker_context(*address.keys));
   while (!stream.handshake()) {
     const short event = stream.wants_to_send() ? POLLOUT : POLLIN;
     if (!wait_for(event, stream.fd(), until)) {
@@ -40,8 +40,8 @@ Stream secure_stream(core::Fd socket, const Address& address, const std::string&
   return stream;
 }
 
-Stream ServerStreams::make(core::Fd socket) {
-  if (!keys_) return Stream(std::move(socket));
+TcpStream ServerStreams::make(core::Fd socket) {
+  if (!keys_) return TcpStream(std::move(socket));
   const unsigned generation = keys_->generation();
   if (!context_ || generation_ != generation) context_ = server_context(*keys_);
   generation_ = generation;
@@ -92,7 +92,7 @@ std::optional<bool> StreamControlConnection::may_have_key() {
   return keys_ ? names_a_key(stream_.fd(), *keys_) : true;
 }
 
-Stream StreamControlConnection::connect_stream_again(const Address& address) const {
+TcpStream StreamControlConnection::connect_stream_again(const Address& address) const {
   return connect_(narrowed(address, source()));
 }
 

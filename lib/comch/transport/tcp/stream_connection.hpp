@@ -17,13 +17,13 @@ namespace offload::comch {
 inline constexpr core::Duration kDeadPeerTimeout = std::chrono::seconds(15);
 
 /// Connects a non-blocking stream to a server, which has then proven its key. Throws Error.
-using ConnectStream = Stream (*)(const Address& address);
+using ConnectStream = TcpStream (*)(const Address& address);
 
 /// Returns the stream of a worker's `socket`, which must be connected to a server and non-blocking.
 /// Unless `address` is insecure, both ends have proven their key by TLS. `name`: the server's, for
 /// errors. Throws Error: connection_aborted if the server proves no key, timed_out at `until`.
-Stream secure_stream(core::Fd socket, const Address& address, const std::string& name,
-                     core::TimePoint until);
+TcpStream secure_stream(core::Fd socket, const Address& address, const std::string& name,
+                        core::TimePoint until);
 
 /// Makes the streams of a server's accepted sockets. One thread.
 class ServerStreams {
@@ -32,7 +32,7 @@ class ServerStreams {
       : keys_(address.takes_key() ? address.keys : nullptr) {}
 
   /// Makes a stream with TLS and the latest keys, unless the address is insecure. Throws Error.
-  Stream make(core::Fd socket);
+  TcpStream make(core::Fd socket);
   /// Returns the keys of which a peer must prove one; null if the address is insecure.
   [[nodiscard]] const std::shared_ptr<const Keyring>& keys() const noexcept { return keys_; }
 
@@ -48,7 +48,7 @@ class StreamControlConnection : public NetworkControlConnection {
  public:
   /// `connect` makes the streams of connect_another(). `keys`: for a server, whose peer must prove
   /// one by TLS; else null.
-  StreamControlConnection(Stream stream, ConnectStream connect,
+  StreamControlConnection(TcpStream stream, ConnectStream connect,
                           std::shared_ptr<const Keyring> keys = nullptr) noexcept
       : stream_(std::move(stream)), connect_(connect), keys_(std::move(keys)) {}
 
@@ -64,14 +64,14 @@ class StreamControlConnection : public NetworkControlConnection {
  protected:
   /// Returns another stream to the server to which this one is connected; several servers may have
   /// its name.
-  [[nodiscard]] Stream connect_stream_again(const Address& address) const;
+  [[nodiscard]] TcpStream connect_stream_again(const Address& address) const;
 
  private:
   void send_frame(std::span<const std::byte> frame) override;
   std::vector<std::byte> open_data_endpoint(std::uint32_t) override { return {}; }
   std::unique_ptr<DataEndpoint> connect_data_endpoint(std::span<const std::byte> peer) override;
 
-  Stream stream_;
+  TcpStream stream_;
   ConnectStream connect_;
   std::shared_ptr<const Keyring> keys_;  ///< null: no key is required, or one was proven
   bool proven_ = false;

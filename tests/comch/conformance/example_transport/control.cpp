@@ -27,7 +27,7 @@ void with_address(Call call, int fd, const Address& address) {
                     address.to_string());
 }
 
-Stream connect_stream_socket(const Address& address) {
+TcpStream connect_stream_socket(const Address& address) {
   address.require_key();
   core::Fd fd = stream_socket();
   with_address(::connect, fd.get(), address);

@@ -21,7 +21,7 @@ class CardRingsTest : public rdma::FakeDeviceTest {
 
   void make_path() {
     path_.emplace(std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, view_, engine_);
-    SlotEnd peer = SlotEnd::decode(path_->describe());
+    SlotDescription peer = SlotDescription::decode(path_->describe());
     peer.region.address = reinterpret_cast<std::uint64_t>(there_.responses);
     peer.length = there_.layout.response_bytes;
     path_->connect(peer.encode());
@@ -72,7 +72,7 @@ TEST_F(CardRingsTest, TheCardCarriesOutWhatIsPostedAndNobodyElseDoes) {
   const auto writer = plug_in_card();
   for (std::uint64_t sequence = 0; sequence < 40; ++sequence) {
     const Bytes payload = support::random_bytes(static_cast<std::size_t>(sequence * 50), 3);
-    ASSERT_EQ(respond_with(writer, view_, sequence, payload), kernels::rdma::Result::done);
+    ASSERT_EQ(respond_with(writer, view_, sequence, payload), kernels::rdma::WorkResult::done);
     EXPECT_FALSE(card_.progress());  // it was not rung
     engine_.progress();
     while (card_.progress()) continue;
@@ -89,7 +89,7 @@ TEST_F(CardRingsTest, TheRegisterMayBeRungInPlaceOfTheWord) {
   auto writer = plug_in_card();
   writer.queue.queue.doorbell = path_->writer().card_register;
   ASSERT_EQ(respond_with(writer, view_, 0, support::random_bytes(100, 1)),
-            kernels::rdma::Result::done);
+            kernels::rdma::WorkResult::done);
   while (card_.progress()) continue;
   EXPECT_TRUE(take(0));
 }
@@ -111,16 +111,16 @@ TEST_F(CardRingsTest, StopMovesTheQueuePairToError) {
   path_->stop();
 }
 
-TEST_F(CardRingsTest, AProxyStandsInForACardThatCannot) {
+TEST_F(CardRingsTest, AnEmulatorStandsInForACardThatCannot) {
   fake().fail_call = "alloc_td";
   fake().fail_with = EOPNOTSUPP;
   make_path();
   EXPECT_EQ(path_->writer().carrier, "a thread carries that out on fake0");
   EXPECT_EQ(path_->writer().card_register, nullptr);
-  EXPECT_TRUE(log_.has("fake0 does not read rings itself, a proxy does: ")) << log_.text();
+  EXPECT_TRUE(log_.has("fake0 does not read rings itself, an emulator does: ")) << log_.text();
 }
 
-TEST_F(CardRingsTest, AnotherDeviceHasAProxyWithoutAWord) {
+TEST_F(CardRingsTest, AnotherDeviceHasAnEmulatorWithoutAWord) {
   fake_mlx5().drives = false;
   make_path();
   EXPECT_EQ(path_->writer().carrier, "a thread carries that out on fake0");

@@ -37,7 +37,7 @@ class RdmaSlotOrderTest : public RdmaSlotRequestsTest {
     ASSERT_EQ(response.outcome, kernels::Outcome::answered);
     ASSERT_EQ(kernels::rdma::write_response(kernels::SingleLane{}, path_->writer().slots, worker_,
                                             served_++, response.header),
-              kernels::rdma::Result::done);
+              kernels::rdma::WorkResult::done);
   }
 
   channel::ChannelMemory worker_memory_{0, kSlotDepth, kSlotLongest, -1};

@@ -41,7 +41,7 @@ class PeerSlots {
   /// As it describes the region at `memory` to who has described itself as `other`.
   [[nodiscard]] static Bytes describe(std::span<const std::byte> other, const std::uint8_t* memory,
                                       std::uint64_t length) {
-    SlotEnd end = SlotEnd::decode(other);
+    SlotDescription end = SlotDescription::decode(other);
     end.region = {reinterpret_cast<std::uint64_t>(memory), kPeerKey};
     end.length = length;
     return end.encode();
@@ -84,9 +84,9 @@ class RdmaSlotsTest : public rdma::FakeDeviceTest {
 };
 
 /// Answers request `sequence` with `payload`, as a back end does.
-inline kernels::rdma::Result respond_with(const kernels::rdma::SlotWriter& writer,
-                                          const kernels::ChannelView& view, std::uint64_t sequence,
-                                          const Bytes& payload) {
+inline kernels::rdma::WorkResult respond_with(const kernels::rdma::SlotWriter& writer,
+                                              const kernels::ChannelView& view,
+                                              std::uint64_t sequence, const Bytes& payload) {
   std::vector<std::uint8_t> room(payload.size() + 2 * kernels::kSlack);
   std::ranges::copy(std::as_bytes(std::span(payload)),
                     std::as_writable_bytes(std::span(room)).begin() + kernels::kSlack);

@@ -169,7 +169,7 @@ class RdmaSlotResponsesTest : public RdmaSlotsTest {
                                        peer_.view().layout.response_bytes));
     path_->start();
   }
-  kernels::rdma::Result respond(std::uint64_t sequence, const Bytes& payload) {
+  kernels::rdma::WorkResult respond(std::uint64_t sequence, const Bytes& payload) {
     return respond_with(path_->writer().slots, view_, sequence, payload);
   }
 
@@ -183,7 +183,7 @@ TEST_F(RdmaSlotResponsesTest, EachIsInThePeersSlot) {
   start();
   for (std::uint64_t sequence = 0; sequence < 40; ++sequence) {
     const Bytes payload = random_bytes(static_cast<std::size_t>(sequence * 50), 3);
-    ASSERT_EQ(respond(sequence, payload), kernels::rdma::Result::done);
+    ASSERT_EQ(respond(sequence, payload), kernels::rdma::WorkResult::done);
     for (int turns = 0; turns < 3; ++turns) {
       engine_.progress();
       carry_out_all();
@@ -201,19 +201,19 @@ TEST_F(RdmaSlotResponsesTest, EachIsInThePeersSlot) {
 
 TEST_F(RdmaSlotResponsesTest, AFailedWriteEndsThePathAndEveryWait) {
   start();
-  ASSERT_EQ(respond(0, random_bytes(100, 1)), kernels::rdma::Result::done);
+  ASSERT_EQ(respond(0, random_bytes(100, 1)), kernels::rdma::WorkResult::done);
   engine_.progress();
   fake().finish_send(queue(), IBV_WC_REM_ACCESS_ERR);
   while (!queue().sends.empty()) fake().finish_send(queue(), IBV_WC_WR_FLUSH_ERR);
   for (int turns = 0; turns < 3; ++turns) engine_.progress();
   ASSERT_NE(path_->failure(), nullptr);
-  auto result = kernels::rdma::Result::done;
-  for (std::uint64_t sequence = 1; sequence < 20 && result == kernels::rdma::Result::done;
+  auto result = kernels::rdma::WorkResult::done;
+  for (std::uint64_t sequence = 1; sequence < 20 && result == kernels::rdma::WorkResult::done;
        ++sequence) {
     result = respond(sequence, random_bytes(100, 1));
     engine_.progress();
   }
-  EXPECT_EQ(result, kernels::rdma::Result::failed);
+  EXPECT_EQ(result, kernels::rdma::WorkResult::failed);
 }
 
 TEST_F(RdmaSlotResponsesTest, AnyCallMayFailAndNothingLeaks) {

@@ -36,7 +36,7 @@ class TcpControl : public testing::Test {
   TcpControl() {
     std::array<int, 2> fds{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()), 0);
-    connection_ = std::make_unique<StreamControlConnection>(Stream(core::Fd(fds[0])), nullptr);
+    connection_ = std::make_unique<StreamControlConnection>(TcpStream(core::Fd(fds[0])), nullptr);
     peer_ = core::Fd(fds[1]);
   }
   void write(std::span<const std::byte> bytes) {

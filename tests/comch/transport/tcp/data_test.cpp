@@ -29,7 +29,7 @@ class TcpData : public testing::Test {
     std::array<int, 2> fds{};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()), 0);
     peer_ = core::Fd(fds[1]);
-    TcpDataEndpoint endpoint{Stream(core::Fd(fds[0]))};
+    TcpDataEndpoint endpoint{TcpStream(core::Fd(fds[0]))};
     connection_ = endpoint.start(engine_, channel_.endpoint().view, handler_, initial_credits);
   }
   static Bytes message(std::uint64_t sequence, const Bytes& payload, std::uint16_t count = 0) {

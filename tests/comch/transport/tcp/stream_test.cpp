@@ -68,11 +68,11 @@ class TlsStream : public testing::Test {
     }
     return false;
   }
-  static ssize_t send(Stream& by, const Bytes& bytes) {
+  static ssize_t send(TcpStream& by, const Bytes& bytes) {
     const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
     return by.send({&piece, 1});
   }
-  static std::optional<Bytes> receive(Stream& by) {
+  static std::optional<Bytes> receive(TcpStream& by) {
     Bytes bytes(100'000);
     const auto received = by.receive(bytes);
     if (received < 0) return std::nullopt;
@@ -82,8 +82,8 @@ class TlsStream : public testing::Test {
 
   std::shared_ptr<Keyring> servers_;
   std::shared_ptr<Keyring> workers_;
-  std::optional<Stream> server_;
-  std::optional<Stream> worker_;
+  std::optional<TcpStream> server_;
+  std::optional<TcpStream> worker_;
   core::Fd to_server_;
   core::Fd to_worker_;
 };
@@ -249,7 +249,7 @@ TEST_F(TlsStream, APeerThatIsKilledIsNobodysAttack) {
 
 TEST_F(TlsStream, WithoutTlsItIsTheSocket) {
   auto [one, other] = socket_pair();
-  Stream plain(std::move(one));
+  TcpStream plain(std::move(one));
   EXPECT_TRUE(plain.handshake());
   const Bytes text = random_bytes(10, 5);
   EXPECT_EQ(send(plain, text), 10);

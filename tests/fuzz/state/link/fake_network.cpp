@@ -68,8 +68,8 @@ void FakeNetwork::clear() {
 
 namespace {
 
-comch::Stream connect_stream(const comch::Address&) {
-  return comch::Stream(FakeNetwork::instance().connect());
+comch::TcpStream connect_stream(const comch::Address&) {
+  return comch::TcpStream(FakeNetwork::instance().connect());
 }
 
 std::unique_ptr<comch::ControlConnection> connect_fake(const comch::Address& address) {
@@ -83,7 +83,7 @@ class FakeListener final : public comch::Listener {
   std::unique_ptr<comch::ControlConnection> accept() override {
     core::Fd fd = FakeNetwork::instance().accept();
     if (!fd.valid()) return nullptr;
-    return std::make_unique<comch::StreamControlConnection>(comch::Stream(std::move(fd)),
+    return std::make_unique<comch::StreamControlConnection>(comch::TcpStream(std::move(fd)),
                                                             connect_stream);
   }
   [[nodiscard]] int fd() const noexcept override { return FakeNetwork::instance().listener_fd(); }

@@ -10,5 +10,5 @@ int main() {
   std::uint64_t ticket = 0;
   const auto result =
       rdma::put(offload::kernels::SingleLane{}, queue, {}, {}, rdma::WaitLimit{1000}, ticket);
-  return result == rdma::Result::invalid ? 0 : 1;
+  return result == rdma::WorkResult::invalid ? 0 : 1;
 }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-#include "apps/server/connection.hpp"
+#include "apps/server/client_connection.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/eventually.hpp"
 
@@ -19,7 +19,7 @@ using support::bytes_of;
 using support::copy_of;
 
 /// A connection, and its client played by the test.
-class ConnectionTest : public testing::Test, ConnectionOwner {
+class ClientConnectionTest : public testing::Test, ConnectionOwner {
  protected:
   static constexpr std::size_t kBufferSize = 4096;
 
@@ -29,13 +29,13 @@ class ConnectionTest : public testing::Test, ConnectionOwner {
     int fds[2];
     ASSERT_EQ(::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
     client_ = core::Fd(fds[0]);
-    connection_ = std::make_unique<Connection>(core::Fd(fds[1]), engine_, cache_, kBufferSize,
-                                               static_cast<ConnectionOwner&>(*this));
+    connection_ = std::make_unique<ClientConnection>(core::Fd(fds[1]), engine_, cache_, kBufferSize,
+                                                     static_cast<ConnectionOwner&>(*this));
     turn();  // that it is writable is the first event of all
     receive_all();
   }
 
-  void on_ready(Connection& connection) override {
+  void on_ready(ClientConnection& connection) override {
     EXPECT_EQ(&connection, connection_.get());
     ++ready_;
   }
@@ -109,7 +109,7 @@ class ConnectionTest : public testing::Test, ConnectionOwner {
   memory::BlockCache cache_{1024 * 1024};
   net::OutputBatch gather_{8, 512};
   core::Fd client_;
-  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<ClientConnection> connection_;
   int ready_ = 0;
   bool client_at_end_ = false;
 };

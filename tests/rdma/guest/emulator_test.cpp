@@ -1,12 +1,11 @@
-#include "rdma/proxy/proxy.hpp"
-
 #include <cstring>
 #include <random>
 #include <tuple>
 
 #include "rdma/cm/cm_connection.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
+#include "tests/rdma/guest/emulator_fixture.hpp"
 #include "tests/rdma/guest/program.hpp"
-#include "tests/rdma/guest/proxy_fixture.hpp"
 
 /// Entries in mlx5's formats, carried out over a device that is none of mlx5's.
 
@@ -15,12 +14,12 @@ namespace {
 
 /// Bytes of a message, and whether it goes from b to a; then the engine may sleep between its
 /// looks.
-class ProxyOperationsTest : public ProxyGuestTest,
-                            public testing::WithParamInterface<std::tuple<std::size_t, bool>> {
+class EmulatorOperationsTest : public EmulatorGuestTest,
+                               public testing::WithParamInterface<std::tuple<std::size_t, bool>> {
  protected:
-  ProxyOperationsTest() {
-    ProxyEnd& a = make_end("a");
-    ProxyEnd& b = make_end("b");
+  EmulatorOperationsTest() {
+    EmulatorEnd& a = make_end("a");
+    EmulatorEnd& b = make_end("b");
     connect_ends(a, b);
     from_ = std::get<1>(GetParam()) ? &b : &a;
     to_ = std::get<1>(GetParam()) ? &a : &b;
@@ -38,12 +37,12 @@ class ProxyOperationsTest : public ProxyGuestTest,
     EXPECT_EQ(completion.immediate, immediate);
   }
 
-  ProxyEnd* from_;
-  ProxyEnd* to_;
+  EmulatorEnd* from_;
+  EmulatorEnd* to_;
   LocalBuffer buffers_[2];
 };
 
-TEST_P(ProxyOperationsTest, Write) {
+TEST_P(EmulatorOperationsTest, Write) {
   wire::SendWork work = work_of(Opcode::rdma_write, buffers_, 2);
   work.remote = remote(kTo);
   post(*from_, work);
@@ -51,7 +50,7 @@ TEST_P(ProxyOperationsTest, Write) {
   expect_same(0, kTo, size());
 }
 
-TEST_P(ProxyOperationsTest, WriteWithImmediate) {
+TEST_P(EmulatorOperationsTest, WriteWithImmediate) {
   post_receive(*to_, {});
   wire::SendWork work = work_of(Opcode::rdma_write_with_imm, buffers_, 2);
   work.remote = remote(kTo);
@@ -62,7 +61,7 @@ TEST_P(ProxyOperationsTest, WriteWithImmediate) {
   expect_done(*from_, asleep());
 }
 
-TEST_P(ProxyOperationsTest, SendsWithAndWithoutImmediate) {
+TEST_P(EmulatorOperationsTest, SendsWithAndWithoutImmediate) {
   for (const bool has_immediate : {false, true}) {
     clear(kTo, size());
     post_receive(*to_, local(kTo, size() + 100));
@@ -77,7 +76,7 @@ TEST_P(ProxyOperationsTest, SendsWithAndWithoutImmediate) {
   }
 }
 
-TEST_P(ProxyOperationsTest, Read) {
+TEST_P(EmulatorOperationsTest, Read) {
   fill(kTo, size());
   clear(0, size() + 1);
   wire::SendWork work = work_of(Opcode::rdma_read, buffers_, 2);
@@ -89,11 +88,11 @@ TEST_P(ProxyOperationsTest, Read) {
   expect_same(kTo, 0, size());
 }
 
-INSTANTIATE_TEST_SUITE_P(, ProxyOperationsTest,
+INSTANTIATE_TEST_SUITE_P(, EmulatorOperationsTest,
                          testing::Combine(testing::Values(1, 100, 5000, 1U << 20),
                                           testing::Bool()));
 
-TEST_F(ProxyPairTest, Atomics) {
+TEST_F(EmulatorPairTest, Atomics) {
   make();
   auto* const word = reinterpret_cast<std::uint64_t*>(bytes(kTo, 8).data());
   auto* const before = reinterpret_cast<std::uint64_t*>(bytes(0, 8).data());
@@ -120,7 +119,7 @@ TEST_F(ProxyPairTest, Atomics) {
 }
 
 // A write and the atomic that tells of it, behind a fence, as a put with signal is.
-TEST_F(ProxyPairTest, APutWithSignalAndWhatVerbsDoNotHave) {
+TEST_F(EmulatorPairTest, APutWithSignalAndWhatVerbsDoNotHave) {
   make();
   fill(0, 1000);
   const LocalBuffer data = local(0, 1000);
@@ -147,13 +146,13 @@ TEST_F(ProxyPairTest, APutWithSignalAndWhatVerbsDoNotHave) {
 }
 
 // Both ends write, send and read at random lengths, inline and not, over many laps of their rings.
-TEST_F(ProxyPairTest, BothEndsAtOnceOverManyLaps) {
+TEST_F(EmulatorPairTest, BothEndsAtOnceOverManyLaps) {
   make();
   constexpr std::size_t kRoom = 2048;
   constexpr std::uint32_t kCount = 400;
   struct Half {
-    ProxyEnd* from;
-    ProxyEnd* to;
+    EmulatorEnd* from;
+    EmulatorEnd* to;
     std::size_t base;
     std::minstd_rand random;
     std::uint32_t done = 0;
@@ -189,7 +188,7 @@ TEST_F(ProxyPairTest, BothEndsAtOnceOverManyLaps) {
 }
 
 // As many as the ring takes, of which one in eight is signaled: all arrive, in their order.
-TEST_F(ProxyPairTest, RunsOfEntriesWithFewSignals) {
+TEST_F(EmulatorPairTest, RunsOfEntriesWithFewSignals) {
   make();
   std::uint64_t sent = 0;
   std::uint64_t completed = 0;
@@ -213,11 +212,11 @@ TEST_F(ProxyPairTest, RunsOfEntriesWithFewSignals) {
 
 // ---- rping: a program of others at the other end, connected by librdmacm
 
-TEST_F(ProxyGuestTest, RpingFindsItsOwnDataAgain) {
+TEST_F(EmulatorGuestTest, RpingFindsItsOwnDataAgain) {
   if (!is_there("rping")) GTEST_SKIP() << "rping is missing (package rdmacm-utils)";
   constexpr std::uint32_t kMessage = 16;
   constexpr std::uint32_t kLength = 64;
-  ProxyEnd& end = make_end("rping's peer");
+  EmulatorEnd& end = make_end("rping's peer");
   std::vector<std::string> told;
   const std::string address = to_string(choose_gid(device_.gids(), {}).gid);
   std::optional<CmConnection> cm;
@@ -238,14 +237,14 @@ TEST_F(ProxyGuestTest, RpingFindsItsOwnDataAgain) {
                  " -C 1 -S 64 -V -v");
   ASSERT_TRUE(until([&] { return !told.empty(); }));
   ASSERT_EQ(told.front(), "connected");
-  end.proxy->start_sends();
+  end.emulator->start_sends();
   // The place of its memory, as it tells: address, key and length, big endian.
   const auto await_place = [&](std::size_t number) {
     EXPECT_EQ(next_receive(end).byte_count, kMessage);
     std::uint32_t words[4];
     std::memcpy(words, bytes(64 * number, kMessage).data(), sizeof words);
     EXPECT_EQ(wire::big_endian(words[3]), kLength);
-    return wire::RemoteBuffer{
+    return wire::RemotePointer{
         std::uint64_t{wire::big_endian(words[0])} << 32 | wire::big_endian(words[1]),
         wire::big_endian(words[2])};
   };

@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "progress/context.hpp"
 #include "rdma/connection/completion_loop.hpp"
-#include "rdma/proxy/translation.hpp"
+#include "rdma/emulator/translation.hpp"
 #include "rdma/queues/completion_writer.hpp"
 #include "rdma/queues/entry_reader.hpp"
 #include "rdma/queues/queue_memory.hpp"
@@ -21,8 +21,8 @@
 
 namespace offload::rdma {
 
-/// The objects that a proxy uses, which all outlive it.
-struct ProxyParts {
+/// The objects that an emulator uses, which all outlive it.
+struct QueueEmulatorParts {
   const ProtectionDomain& domain;  ///< of the queue pair
   CompletionLoop& completions;     ///< with the queue that the queue pair was made with
   /// RC or UC, in INIT at least, such as that of a Connection without tasks.
@@ -34,19 +34,19 @@ struct ProxyParts {
 /// and writes completions in the same format. Keys in entries are those of the device; an entry may
 /// use each key of the protection domain, as on a card.
 ///
-///     proxy.connect(engine);
-///     proxy.start();          // receives are carried out from here on
+///     emulator.connect(engine);
+///     emulator.start();          // receives are carried out from here on
 ///     ...                     // the queue pair gets connected
-///     proxy.start_sends();
+///     emulator.start_sends();
 ///     ...
-///     proxy.stop();           // before the queue pair ends
+///     emulator.stop();           // before the queue pair ends
 ///
 /// Entries are not trusted: each index and length is checked. Otherwise they are read as a card
 /// reads them (Reading::as_card), because kernels of others post here, too. An entry that violates
 /// the format, that the queue pair does not support, or that fails in the network is completed with
 /// its syndrome, and the queue pair is in error from then on: earlier and later entries are
 /// completed as flushed. So a poller always ends: immediately, or within 2 s if the device has
-/// outstanding completions. The owner gets the error as text, and stops the proxy.
+/// outstanding completions. The owner gets the error as text, and stops the emulator.
 ///
 /// Operations without verbs: a no-op and a dump are completed in order, and nothing is done for
 /// them; an invalid address in a dump is not detected. An entry that waits is refused, by name.
@@ -54,17 +54,17 @@ struct ProxyParts {
 ///
 /// Used by the engine's thread only. While it runs, the engine polls it in each turn, and at least
 /// every 50 us when it sleeps. After the start, only the text of an error allocates.
-class Proxy final : public progress::Context, CompletionHandler {
+class QueueEmulator final : public progress::Context, CompletionHandler {
  public:
   /// Called once, in a turn of the engine, with the error that broke the queue. It may stop the
-  /// proxy, and must not throw.
-  using OnError = std::function<void(Proxy&, const core::Error&)>;
+  /// emulator, and must not throw.
+  using OnError = std::function<void(QueueEmulator&, const core::Error&)>;
 
-  /// `queues`: with addresses of this process; they outlive the proxy. Throws Error: invalid_value
-  /// for invalid sizes, errors of the device.
-  Proxy(const ProxyParts& parts, const QueuePairMemory& queues, OnError on_error = {},
-        std::string name = "proxy");
-  ~Proxy() override;
+  /// `queues`: with addresses of this process; they outlive the emulator. Throws Error:
+  /// invalid_value for invalid sizes, errors of the device.
+  QueueEmulator(const QueueEmulatorParts& parts, const QueuePairMemory& queues,
+                OnError on_error = {}, std::string name = "emulator");
+  ~QueueEmulator() override;
 
   /// The queue pair is connected (RTS): entries are carried out, those too that wait already.
   void start_sends() noexcept { sending_ = true; }
@@ -124,7 +124,7 @@ class Proxy final : public progress::Context, CompletionHandler {
   [[nodiscard]] std::string described() const;
   [[nodiscard]] std::string described(std::uint64_t position) const;
 
-  ProxyParts parts_;
+  QueueEmulatorParts parts_;
   std::uint32_t number_;  ///< of the queue, as its entries have it
   OnError on_error_;
   EntryReader entries_;

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma/queue_owner.hpp"
 
 namespace offload::rdma {
 
-/// A proxy on a device that does what the test says.
-class ProxyTest : public FakeDeviceTest {
+/// An emulator on a device that does what the test says.
+class EmulatorTest : public FakeDeviceTest {
  protected:
   static constexpr std::uint32_t kMostSends = 4;
   static constexpr QueueSizes kSizes{32, 8};
@@ -29,29 +29,29 @@ class ProxyTest : public FakeDeviceTest {
     return result;
   }
 
-  explicit ProxyTest(QpType type = QpType::rc)
+  explicit EmulatorTest(QpType type = QpType::rc)
       : pair_(domain_, loop_.queue(), loop_.queue(), options(type)),
         owner_(kSizes, pair_.qp_num()) {
-    proxy_.emplace(ProxyParts{domain_, loop_, pair_}, owner_.queues,
-                   [this](Proxy& proxy, const core::Error& why) {
-                     told_.push_back(why.what());
-                     if (stops_on_error_) proxy.stop();
-                   });
-    proxy_->connect(engine_);
-    proxy_->start();
-    proxy_->start_sends();
+    emulator_.emplace(QueueEmulatorParts{domain_, loop_, pair_}, owner_.queues,
+                      [this](QueueEmulator& emulator, const core::Error& why) {
+                        told_.push_back(why.what());
+                        if (stops_on_error_) emulator.stop();
+                      });
+    emulator_->connect(engine_);
+    emulator_->start();
+    emulator_->start_sends();
   }
-  ~ProxyTest() override {
-    if (proxy_->state() == progress::Context::State::running) proxy_->stop();
+  ~EmulatorTest() override {
+    if (emulator_->state() == progress::Context::State::running) emulator_->stop();
     turn();
-    EXPECT_EQ(proxy_->state(), progress::Context::State::idle);
+    EXPECT_EQ(emulator_->state(), progress::Context::State::idle);
   }
 
   test::FakeQueuePair& native() { return *test::fake().queue_pairs.at(0); }
   void turn() {
     for (int i = 0; i < 20; ++i) engine_.progress();
   }
-  /// Posts it alone, and has the proxy work.
+  /// Posts it alone, and has the emulator work.
   void go(const wire::SendWork& work) {
     ASSERT_EQ(owner_.post(work), wire::Posted::done);
     owner_.publish();
@@ -85,7 +85,7 @@ class ProxyTest : public FakeDeviceTest {
   QueueOwner owner_;
   std::vector<std::string> told_;
   bool stops_on_error_ = false;
-  std::optional<Proxy> proxy_;
+  std::optional<QueueEmulator> emulator_;
 };
 
 }  // namespace offload::rdma

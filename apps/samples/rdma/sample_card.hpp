@@ -10,19 +10,19 @@
 namespace offload::samples {
 
 /// A queue pair: what a kernel, or a thread, posts to.
-struct QueuePair {
+struct WorkQueues {
   kernels::rdma::SendQueue send;
   kernels::rdma::ReceiveQueue receive;
 };
 
 /// The network card of these samples: a model in memory, on a separate thread. A real program has a
-/// card, or a proxy over any device (docs/internals/gpu-rdma.md); kernels see no difference. C++17,
-/// as the samples are read by a CUDA compiler. Throws std::exception.
-class Card {
+/// card, or an emulator over any device (docs/internals/gpu-rdma.md); kernels see no difference.
+/// C++17, as the samples are read by a CUDA compiler. Throws std::exception.
+class SampleCard {
  public:
-  Card();
-  Card& operator=(Card&&) = delete;
-  ~Card();
+  SampleCard();
+  SampleCard& operator=(SampleCard&&) = delete;
+  ~SampleCard();
 
   // Before start().
 
@@ -30,9 +30,9 @@ class Card {
   std::uint32_t register_memory(void* memory, std::size_t bytes);
   /// Returns the bytes for a queue pair of this number of blocks and receives, powers of two.
   static std::size_t queue_bytes(std::uint32_t blocks, std::uint32_t receives);
-  QueuePair add_queue(void* memory, std::uint32_t blocks, std::uint32_t receives);
+  WorkQueues add_queue(void* memory, std::uint32_t blocks, std::uint32_t receives);
   /// Each gets what the other sends; a queue may be connected to itself.
-  void connect(const QueuePair& one, const QueuePair& other);
+  void connect(const WorkQueues& one, const WorkQueues& other);
 
   void start();
   /// Returns the first violation of the format of entries; empty: none.

@@ -1,5 +1,3 @@
-#include "rdma/proxy/proxy.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -7,10 +5,11 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/rdma/proxy/proxy_fixture.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
+#include "tests/rdma/emulator/emulator_fixture.hpp"
 #include "tests/support/bytes.hpp"
 
-/// What a proxy makes of entries, on a device that works.
+/// What an emulator makes of entries, on a device that works.
 namespace offload::rdma {
 namespace {
 
@@ -22,7 +21,7 @@ using wire::Syndrome;
 
 // Of NVIDIA's device functions: fields that are not set, other modes, and a doorbell before its
 // record.
-TEST_F(ProxyTest, EntriesAreReadAsACardReadsThem) {
+TEST_F(EmulatorTest, EntriesAreReadAsACardReadsThem) {
   const LocalBuffer buffer{0x1000, 8, 7};
   wire::SendWork work = work_of(Opcode::rdma_write, 0);
   work.remote = {0x2000, 9};
@@ -47,7 +46,7 @@ TEST_F(ProxyTest, EntriesAreReadAsACardReadsThem) {
   expect(Syndrome::none, 0);
 }
 
-TEST_F(ProxyTest, EachOperationBecomesItsWorkRequest) {
+TEST_F(EmulatorTest, EachOperationBecomesItsWorkRequest) {
   const std::pair<Opcode, ibv_wr_opcode> all[] = {
       {Opcode::rdma_write, IBV_WR_RDMA_WRITE},
       {Opcode::rdma_write_with_imm, IBV_WR_RDMA_WRITE_WITH_IMM},
@@ -90,7 +89,7 @@ TEST_F(ProxyTest, EachOperationBecomesItsWorkRequest) {
   }
 }
 
-TEST_F(ProxyTest, AtomicsHaveTheirOperands) {
+TEST_F(EmulatorTest, AtomicsHaveTheirOperands) {
   const LocalBuffer buffer{0x1000, 8, 7};
   wire::SendWork work = work_of(Opcode::compare_swap);
   work.remote = {0x2000, 9};
@@ -113,7 +112,7 @@ TEST_F(ProxyTest, AtomicsHaveTheirOperands) {
   EXPECT_EQ(add.wr.atomic.compare_add, work.compare_add);
 }
 
-TEST_F(ProxyTest, FlagsAreThoseThatVerbsHave) {
+TEST_F(EmulatorTest, FlagsAreThoseThatVerbsHave) {
   go(work_of(Opcode::send, wire::kSignaled | wire::kSolicited));
   go(work_of(Opcode::send, wire::kSignaled | wire::kSmallFence));
   go(work_of(Opcode::send, wire::kSignaled | wire::kFence));
@@ -125,7 +124,7 @@ TEST_F(ProxyTest, FlagsAreThoseThatVerbsHave) {
   EXPECT_EQ(native().sends[2].send.send_flags, fenced);
 }
 
-TEST_F(ProxyTest, ARunHasOneDoorbellAndItsLastIsSignaled) {
+TEST_F(EmulatorTest, ARunHasOneDoorbellAndItsLastIsSignaled) {
   ASSERT_EQ(owner_.post(work_of(Opcode::send, 0)), Posted::done);
   ASSERT_EQ(owner_.post(work_of(Opcode::send)), Posted::done);
   ASSERT_EQ(owner_.post(work_of(Opcode::send, 0)), Posted::done);
@@ -141,8 +140,8 @@ TEST_F(ProxyTest, ARunHasOneDoorbellAndItsLastIsSignaled) {
   EXPECT_FALSE(owner_.poll()) << "the last was not signaled by its owner";
 }
 
-// What fits the device's inline data is posted so, the rest lies in memory of the proxy.
-TEST_F(ProxyTest, InlineDataOfAnyLengthAtAnyPlace) {
+// What fits the device's inline data is posted so, the rest lies in memory of the emulator.
+TEST_F(EmulatorTest, InlineDataOfAnyLengthAtAnyPlace) {
   const auto data = support::random_bytes(kMostInline, 1);
   for (std::uint32_t length = 1; length <= kMostInline; length += 7) {
     wire::SendWork work = work_of(Opcode::send);
@@ -162,7 +161,7 @@ TEST_F(ProxyTest, InlineDataOfAnyLengthAtAnyPlace) {
   }
 }
 
-TEST_F(ProxyTest, InlineDataUnderWayStaysAsItWas) {
+TEST_F(EmulatorTest, InlineDataUnderWayStaysAsItWas) {
   std::vector<std::uint32_t> sent;
   for (std::uint32_t round = 0; round < 50; ++round) {
     while (sent.size() < 3) {
@@ -187,7 +186,7 @@ TEST_F(ProxyTest, InlineDataUnderWayStaysAsItWas) {
 }
 
 // Four at a time on the device, thirty-two in the ring: all laps, each completed once and in order.
-TEST_F(ProxyTest, TheDeviceHasNoMoreThanItTakes) {
+TEST_F(EmulatorTest, TheDeviceHasNoMoreThanItTakes) {
   std::uint16_t completed = 0;
   for (int lap = 0; lap < 100; ++lap) {
     while (owner_.post(work_of(Opcode::send)) == Posted::done) continue;
@@ -203,7 +202,7 @@ TEST_F(ProxyTest, TheDeviceHasNoMoreThanItTakes) {
   EXPECT_EQ(completed, 3200);
 }
 
-TEST_F(ProxyTest, WhatVerbsDoNotHaveCompletesInItsTurn) {
+TEST_F(EmulatorTest, WhatVerbsDoNotHaveCompletesInItsTurn) {
   const LocalBuffer buffer{0x1000, 8, 7};
   go(work_of(Opcode::nop));
   expect(Syndrome::none, 0);
@@ -220,7 +219,7 @@ TEST_F(ProxyTest, WhatVerbsDoNotHaveCompletesInItsTurn) {
   expect(Syndrome::none, 3);
 }
 
-TEST_F(ProxyTest, ReceivesOfEachKind) {
+TEST_F(EmulatorTest, ReceivesOfEachKind) {
   ASSERT_EQ(owner_.post_receive({0x1000, 64, 7}), Posted::done);
   ASSERT_EQ(owner_.post_receive({0x2000, 64, 8}), Posted::done);
   ASSERT_EQ(owner_.post_receive({0, 0, 0}), Posted::done);
@@ -255,7 +254,7 @@ TEST_F(ProxyTest, ReceivesOfEachKind) {
   }
 }
 
-TEST_F(ProxyTest, ReceivesOfManyLaps) {
+TEST_F(EmulatorTest, ReceivesOfManyLaps) {
   std::uint32_t posted = 0;
   for (std::uint32_t done = 0; done < 100; ++done) {
     while (owner_.post_receive({posted, 64, 7}) == Posted::done) ++posted;
@@ -272,12 +271,12 @@ TEST_F(ProxyTest, ReceivesOfManyLaps) {
   }
 }
 
-TEST_F(ProxyTest, SendsWaitForTheConnectionAndReceivesDoNot) {
+TEST_F(EmulatorTest, SendsWaitForTheConnectionAndReceivesDoNot) {
   QueuePair other(domain_, loop_.queue(), loop_.queue(), options(QpType::uc));
   QueueOwner owner(kSizes, other.qp_num());
-  Proxy proxy({domain_, loop_, other}, owner.queues);
-  proxy.connect(engine_);
-  proxy.start();
+  QueueEmulator emulator({domain_, loop_, other}, owner.queues);
+  emulator.connect(engine_);
+  emulator.start();
   ASSERT_EQ(owner.post(work_of(Opcode::send, wire::kFence)), Posted::done);
   owner.publish();
   ASSERT_EQ(owner.post_receive({0x1000, 8, 7}), Posted::done);
@@ -285,17 +284,17 @@ TEST_F(ProxyTest, SendsWaitForTheConnectionAndReceivesDoNot) {
   auto& queue = *test::fake().queue_pairs.at(1);
   EXPECT_TRUE(queue.sends.empty());
   EXPECT_EQ(queue.receives.size(), 1U);
-  proxy.start_sends();
+  emulator.start_sends();
   turn();
   ASSERT_EQ(queue.sends.size(), 1U);
   EXPECT_EQ(queue.sends[0].send.send_flags, unsigned{IBV_SEND_SIGNALED}) << "UC has no fence";
-  proxy.stop();
+  emulator.stop();
   turn();
-  EXPECT_EQ(proxy.state(), progress::Context::State::idle);
+  EXPECT_EQ(emulator.state(), progress::Context::State::idle);
 }
 
 // The owner is another thread, as a kernel is: 20,000 sends over many laps, with their data.
-TEST_F(ProxyTest, BesideAnOwnerOfAnotherThread) {
+TEST_F(EmulatorTest, BesideAnOwnerOfAnotherThread) {
   constexpr std::uint64_t kCount = 20'000;
   std::atomic<bool> ends{false};
   std::uint64_t completed = 0;

@@ -1,5 +1,6 @@
-/// bench-rdma-proxy: what a proxy itself takes, on a device that carries nothing out: entries that
-/// one thread takes over from many queues, and what it adds to a work request that a thread posts.
+/// bench-rdma-emulator: what an emulator itself takes, on a device that carries nothing out:
+/// entries that one thread takes over from many queues, and what it adds to a work request that a
+/// thread posts.
 
 #include <fmt/core.h>
 
@@ -11,8 +12,8 @@
 #include <vector>
 
 #include "bench/program.hpp"
-#include "bench/rdma_proxy/owner.hpp"
-#include "bench/rdma_proxy/proxies.hpp"
+#include "bench/rdma_emulator/emulators.hpp"
+#include "bench/rdma_emulator/owner.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
 #include "metrics/latency_histogram.hpp"
@@ -29,25 +30,25 @@ struct Options {
 
 constexpr core::Duration kLimit = std::chrono::seconds(60);
 
-/// Queues of host memory, with their proxies and the states of their owners.
+/// Queues of host memory, with their emulators and the states of their owners.
 struct Queues {
   Queues(std::uint32_t count, std::uint32_t depth)
-      : memory(lines_of(count, depth)), proxies(memory, count, depth) {
-    for (const auto& queue : proxies.queues) owners.emplace_back(queue.send);
+      : memory(lines_of(count, depth)), emulators(memory, count, depth) {
+    for (const auto& queue : emulators.queues) owners.emplace_back(queue.send);
   }
   std::vector<QueueLine> memory;
-  Proxies proxies;
+  Emulators emulators;
   std::vector<Owner> owners;
 };
 
-/// Entries a second of the proxies' turns alone: what is posted is there before they begin.
+/// Entries a second of the emulators' turns alone: what is posted is there before they begin.
 double turns_alone(const Options& options, bool all_signaled) {
   Queues queues(options.queues, 4 * options.run);
   core::Duration spent{};
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
     for (auto& owner : queues.owners) owner.post_run(options.run, all_signaled);
     const auto begin = core::Clock::now();
-    while (queues.proxies.engine.progress()) continue;
+    while (queues.emulators.engine.progress()) continue;
     spent += core::Clock::now() - begin;
     for (auto& owner : queues.owners) {
       if (owner.poll() != (all_signaled ? options.run : 1)) {
@@ -78,10 +79,10 @@ double beside_their_owner(const Options& options) {
       }
     }
     done.store(completed == runs, std::memory_order_release);  // pairs with the load below
-    queues.proxies.engine.notify();
+    queues.emulators.engine.notify();
   });
   while (!done.load(std::memory_order_acquire) && core::Clock::now() - begin < kLimit) {
-    for (int i = 0; i < 64; ++i) queues.proxies.engine.progress();
+    for (int i = 0; i < 64; ++i) queues.emulators.engine.progress();
   }
   const auto spent = core::Clock::now() - begin;
   owner.join();
@@ -89,7 +90,7 @@ double beside_their_owner(const Options& options) {
   return double(runs) * options.run / core::to_seconds(spent);
 }
 
-/// From the post of one entry to its completion, the proxy being on another thread.
+/// From the post of one entry to its completion, the emulator being on another thread.
 std::unique_ptr<metrics::LatencyHistogram> round_trips(const Options& options) {
   Queues queues(1, 16);
   auto histogram = std::make_unique<metrics::LatencyHistogram>();
@@ -107,7 +108,7 @@ std::unique_ptr<metrics::LatencyHistogram> round_trips(const Options& options) {
     }
     done.store(true, std::memory_order_release);  // pairs with the load below
   });
-  while (!done.load(std::memory_order_acquire)) queues.proxies.engine.progress();
+  while (!done.load(std::memory_order_acquire)) queues.emulators.engine.progress();
   owner.join();
   return histogram;
 }
@@ -149,8 +150,9 @@ void declare(cli::CommandLine& line, Options& options) {
 
 int main(int argc, char** argv) {
   using namespace offload::bench;
-  return run_program<Options>(argc, argv, "bench-rdma-proxy",
-                              "Measures a proxy on a device that carries nothing out: entries a "
-                              "second, and the time that it adds to a post.",
-                              declare, run);
+  return run_program<Options>(
+      argc, argv, "bench-rdma-emulator",
+      "Measures an emulator on a device that carries nothing out: entries a "
+      "second, and the time that it adds to a post.",
+      declare, run);
 }

@@ -1,9 +1,9 @@
 #include <chrono>
 
-#include "tests/rdma/proxy/proxy_fixture.hpp"
+#include "tests/rdma/emulator/emulator_fixture.hpp"
 #include "tests/support/log_capture.hpp"
 
-/// How a queue behind a proxy breaks and ends: who polls always gets out.
+/// How a queue behind an emulator breaks and ends: who polls always gets out.
 namespace offload::rdma {
 namespace {
 
@@ -12,7 +12,7 @@ using wire::Opcode;
 using wire::Posted;
 using wire::Syndrome;
 
-class ProxyErrorTest : public ProxyTest {
+class EmulatorErrorTest : public EmulatorTest {
  protected:
   /// Three sends, of which the device has all.
   void post_three() {
@@ -35,12 +35,12 @@ class ProxyErrorTest : public ProxyTest {
   }
   void expect_told(const std::string& words) {
     ASSERT_EQ(told_.size(), 1U);
-    EXPECT_EQ(told_[0], "proxy 'proxy' of queue pair 100 (RC) on fake0" + words);
+    EXPECT_EQ(told_[0], "emulator 'emulator' of queue pair 100 (RC) on fake0" + words);
     EXPECT_EQ(native().attributes.qp_state, IBV_QPS_ERR);
   }
 };
 
-TEST_F(ProxyErrorTest, AFailureHasItsSyndromeAndTheRestIsFlushed) {
+TEST_F(EmulatorErrorTest, AFailureHasItsSyndromeAndTheRestIsFlushed) {
   post_three();
   finish(IBV_WC_REM_ACCESS_ERR);
   expect(Syndrome::remote_access, 0);
@@ -59,7 +59,7 @@ TEST_F(ProxyErrorTest, AFailureHasItsSyndromeAndTheRestIsFlushed) {
   EXPECT_EQ(told_.size(), 1U);
 }
 
-TEST_F(ProxyErrorTest, EachStatusIsASyndrome) {
+TEST_F(EmulatorErrorTest, EachStatusIsASyndrome) {
   const std::pair<ibv_wc_status, Syndrome> all[] = {
       {IBV_WC_LOC_LEN_ERR, Syndrome::local_length},
       {IBV_WC_LOC_QP_OP_ERR, Syndrome::local_queue_operation},
@@ -76,10 +76,10 @@ TEST_F(ProxyErrorTest, EachStatusIsASyndrome) {
   for (const auto& [status, syndrome] : all) {
     QueuePair pair(domain_, loop_.queue(), loop_.queue(), options(QpType::rc));
     QueueOwner owner(kSizes, pair.qp_num());
-    Proxy proxy({domain_, loop_, pair}, owner.queues);
-    proxy.connect(engine_);
-    proxy.start();
-    proxy.start_sends();
+    QueueEmulator emulator({domain_, loop_, pair}, owner.queues);
+    emulator.connect(engine_);
+    emulator.start();
+    emulator.start_sends();
     ASSERT_EQ(owner.post(work_of(Opcode::send, 0)), Posted::done);
     owner.publish();
     turn();
@@ -89,12 +89,12 @@ TEST_F(ProxyErrorTest, EachStatusIsASyndrome) {
     ASSERT_TRUE(completion);
     EXPECT_EQ(completion->syndrome, syndrome);
     EXPECT_EQ(completion->vendor, 0x88U);
-    proxy.stop();
+    emulator.stop();
     turn();
   }
 }
 
-TEST_F(ProxyErrorTest, AReceiveThatFailsBreaksTheQueueToo) {
+TEST_F(EmulatorErrorTest, AReceiveThatFailsBreaksTheQueueToo) {
   post_three();
   ibv_wc told{};
   told.status = IBV_WC_LOC_LEN_ERR;
@@ -112,7 +112,7 @@ TEST_F(ProxyErrorTest, AReceiveThatFailsBreaksTheQueueToo) {
 }
 
 // The entries before it are done, those behind it are flushed.
-TEST_F(ProxyErrorTest, WhatTheQueuePairDoesNotTake) {
+TEST_F(EmulatorErrorTest, WhatTheQueuePairDoesNotTake) {
   const LocalBuffer buffers[] = {{1, 8, 1}, {2, 8, 1}, {3, 8, 1}, {4, 8, 1}};
   wire::SendWork work = work_of(Opcode::send, 0);
   ASSERT_EQ(owner_.post(work), Posted::done);
@@ -129,7 +129,7 @@ TEST_F(ProxyErrorTest, WhatTheQueuePairDoesNotTake) {
   expect_told(": entry 1 has an operation that the queue pair does not support");
 }
 
-TEST_F(ProxyErrorTest, AWaitIsRefusedByName) {
+TEST_F(EmulatorErrorTest, AWaitIsRefusedByName) {
   go(wire::wait_for_completion(owner_.queues.receive.completions, 0));
   EXPECT_TRUE(native().sends.empty());
   expect(Syndrome::local_queue_operation, 0);
@@ -145,9 +145,9 @@ struct Refused {
   Syndrome syndrome;
 };
 
-class ProxyRefusalTest : public ProxyTest, public testing::WithParamInterface<Refused> {};
+class EmulatorRefusalTest : public EmulatorTest, public testing::WithParamInterface<Refused> {};
 
-TEST_P(ProxyRefusalTest, IsCompletedWithoutTheDevice) {
+TEST_P(EmulatorRefusalTest, IsCompletedWithoutTheDevice) {
   const Refused& refused = GetParam();
   wire::SendWork work = work_of(refused.opcode, 0);
   work.remote.address = refused.address;
@@ -160,17 +160,17 @@ TEST_P(ProxyRefusalTest, IsCompletedWithoutTheDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    , ProxyRefusalTest,
+    , EmulatorRefusalTest,
     testing::Values(Refused{Opcode::fetch_add, 0x1004, 8, 1, Syndrome::remote_invalid_request},
                     Refused{Opcode::compare_swap, 0x1000, 4, 1, Syndrome::local_length},
                     Refused{Opcode::rdma_write, 0x1000, 0x7fff'ffff, 2, Syndrome::local_length}));
 
-class ProxyUcTest : public ProxyTest {
+class EmulatorUcTest : public EmulatorTest {
  protected:
-  ProxyUcTest() : ProxyTest(QpType::uc) {}
+  EmulatorUcTest() : EmulatorTest(QpType::uc) {}
 };
 
-TEST_F(ProxyUcTest, AReadIsRefused) {
+TEST_F(EmulatorUcTest, AReadIsRefused) {
   const LocalBuffer buffer{0x1000, 8, 1};
   wire::SendWork work = work_of(Opcode::rdma_read, 0);
   work.buffers = &buffer;
@@ -179,7 +179,7 @@ TEST_F(ProxyUcTest, AReadIsRefused) {
   expect(Syndrome::local_queue_operation, 0);
 }
 
-TEST_F(ProxyErrorTest, AnEntryThatBreaksTheFormatEndsTheQueue) {
+TEST_F(EmulatorErrorTest, AnEntryThatBreaksTheFormatEndsTheQueue) {
   ASSERT_EQ(owner_.post(work_of(Opcode::send, 0)), Posted::done);
   ASSERT_EQ(owner_.post(work_of(Opcode::send, 0)), Posted::done);
   owner_.queues.send.ring.at(1, 0).words[1] ^= wire::big_endian(0x100);
@@ -193,7 +193,7 @@ TEST_F(ProxyErrorTest, AnEntryThatBreaksTheFormatEndsTheQueue) {
   EXPECT_TRUE(native().sends.empty());
 }
 
-TEST_F(ProxyErrorTest, ARecordThatCannotBe) {
+TEST_F(EmulatorErrorTest, ARecordThatCannotBe) {
   post_three();
   wire::store_record(owner_.queues.send.record, 3 + 32);
   wire::ring_doorbell(owner_.queues.send.doorbell,
@@ -206,7 +206,7 @@ TEST_F(ProxyErrorTest, ARecordThatCannotBe) {
   expect(Syndrome::local_queue_operation, 3);
 }
 
-TEST_F(ProxyErrorTest, ARecordOfReceivesThatCannotBe) {
+TEST_F(EmulatorErrorTest, ARecordOfReceivesThatCannotBe) {
   post_three();
   wire::store_record(owner_.queues.receive.record, 100);
   turn();
@@ -216,7 +216,7 @@ TEST_F(ProxyErrorTest, ARecordOfReceivesThatCannotBe) {
 }
 
 // The device has taken two of four and refuses the third.
-TEST_F(ProxyErrorTest, APostThatTheDeviceRefuses) {
+TEST_F(EmulatorErrorTest, APostThatTheDeviceRefuses) {
   for (int i = 0; i < 4; ++i) ASSERT_EQ(owner_.post(work_of(Opcode::send)), Posted::done);
   owner_.publish();
   test::fake().fail_at = static_cast<int>(test::fake().calls.size()) + 2;
@@ -230,7 +230,7 @@ TEST_F(ProxyErrorTest, APostThatTheDeviceRefuses) {
   expect_told(": entry 2 cannot be posted: " + core::describe_errno(EINVAL));
 }
 
-TEST_F(ProxyErrorTest, AReceiveThatTheDeviceRefuses) {
+TEST_F(EmulatorErrorTest, AReceiveThatTheDeviceRefuses) {
   test::fake().fail_call = "post_recv";
   test::fake().fail_with = EINVAL;
   ASSERT_EQ(owner_.post_receive({0x1000, 8, 7}), Posted::done);
@@ -239,7 +239,7 @@ TEST_F(ProxyErrorTest, AReceiveThatTheDeviceRefuses) {
   expect_told(": cannot post a receive: " + core::describe_errno(EINVAL));
 }
 
-TEST_F(ProxyErrorTest, ACompletionQueueThatFails) {
+TEST_F(EmulatorErrorTest, ACompletionQueueThatFails) {
   post_three();
   native().attributes = {};
   test::fake().fail_call = "poll_cq";
@@ -249,52 +249,52 @@ TEST_F(ProxyErrorTest, ACompletionQueueThatFails) {
   expect_told(": its completions are lost");
 }
 
-TEST_F(ProxyErrorTest, ItsOwnerMayBreakIt) {
+TEST_F(EmulatorErrorTest, ItsOwnerMayBreakIt) {
   post_three();
-  proxy_->fail({core::ErrorCode::connection_reset, "the peer is gone"});
+  emulator_->fail({core::ErrorCode::connection_reset, "the peer is gone"});
   turn();
   expect_flushed(0, 3);
   expect_receive_flushed();
-  EXPECT_STREQ(proxy_->error().value().what(), "the peer is gone");
+  EXPECT_STREQ(emulator_->error().value().what(), "the peer is gone");
   EXPECT_TRUE(told_.empty()) << "who breaks it knows";
 }
 
-TEST_F(ProxyErrorTest, AStopGivesAllBack) {
+TEST_F(EmulatorErrorTest, AStopGivesAllBack) {
   post_three();
   for (int i = 0; i < 3; ++i) ASSERT_EQ(owner_.post(work_of(Opcode::send)), Posted::done);
   owner_.publish();  // the device has room for one of them
   turn();
   EXPECT_EQ(native().sends.size(), kMostSends);
-  proxy_->stop();
-  EXPECT_EQ(proxy_->state(), progress::Context::State::stopping);
+  emulator_->stop();
+  EXPECT_EQ(emulator_->state(), progress::Context::State::stopping);
   turn();
-  EXPECT_EQ(proxy_->state(), progress::Context::State::idle);
+  EXPECT_EQ(emulator_->state(), progress::Context::State::idle);
   expect_flushed(0, 6);
   expect_receive_flushed();
   EXPECT_TRUE(told_.empty());
-  EXPECT_THROW(proxy_->start(), core::Error) << "its queue pair is in error";
+  EXPECT_THROW(emulator_->start(), core::Error) << "its queue pair is in error";
 }
 
-TEST_F(ProxyErrorTest, ItMayBeStoppedWhenItTellsOfAnError) {
+TEST_F(EmulatorErrorTest, ItMayBeStoppedWhenItTellsOfAnError) {
   stops_on_error_ = true;
   post_three();
   finish(IBV_WC_RETRY_EXC_ERR);
-  EXPECT_EQ(proxy_->state(), progress::Context::State::idle);
+  EXPECT_EQ(emulator_->state(), progress::Context::State::idle);
   EXPECT_EQ(told_.size(), 1U);
   expect(Syndrome::transport_retries, 0);
   expect_flushed(1, 3);
 }
 
 // The destructor does not wait, and says that it came too early.
-TEST_F(ProxyErrorTest, EndedWhileItRuns) {
+TEST_F(EmulatorErrorTest, EndedWhileItRuns) {
   QueuePair pair(domain_, loop_.queue(), loop_.queue(), options(QpType::rc));
   QueueOwner owner(kSizes, pair.qp_num());
   const support::LogCapture log;
   {
-    Proxy proxy({domain_, loop_, pair}, owner.queues);
-    proxy.connect(engine_);
-    proxy.start();
-    proxy.start_sends();
+    QueueEmulator emulator({domain_, loop_, pair}, owner.queues);
+    emulator.connect(engine_);
+    emulator.start();
+    emulator.start_sends();
     ASSERT_EQ(owner.post(work_of(Opcode::send, 0)), Posted::done);
     owner.publish();
     turn();

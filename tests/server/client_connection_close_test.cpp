@@ -1,8 +1,8 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
-#include "apps/server/connection.hpp"
-#include "tests/server/connection_fixture.hpp"
+#include "apps/server/client_connection.hpp"
+#include "tests/server/client_connection_fixture.hpp"
 
 /// How a connection ends.
 namespace offload::server {
@@ -10,11 +10,11 @@ namespace {
 
 using protocol::Refusal;
 using State = ConnectionState;
-using ConnectionCloseTest = ConnectionTest;
+using ClientConnectionCloseTest = ClientConnectionTest;
 
 // ---- The client leaves
 
-TEST_F(ConnectionCloseTest, AHalfCloseIsAnsweredToItsEnd) {
+TEST_F(ClientConnectionCloseTest, AHalfCloseIsAnsweredToItsEnd) {
   client_sends(bytes_of("last words"));
   ASSERT_EQ(::shutdown(client_.get(), SHUT_WR), 0);
   receive_all();
@@ -31,7 +31,7 @@ TEST_F(ConnectionCloseTest, AHalfCloseIsAnsweredToItsEnd) {
   EXPECT_TRUE(client_at_end_);
 }
 
-TEST_F(ConnectionCloseTest, ACloseIsSeenAsAnEnd) {
+TEST_F(ClientConnectionCloseTest, ACloseIsSeenAsAnEnd) {
   client_.reset();
   receive_all();
   EXPECT_EQ(connection_->state(), State::draining);
@@ -40,7 +40,7 @@ TEST_F(ConnectionCloseTest, ACloseIsSeenAsAnEnd) {
   EXPECT_EQ(connection_->state(), State::closed);
 }
 
-TEST_F(ConnectionCloseTest, AResetClosesIt) {
+TEST_F(ClientConnectionCloseTest, AResetClosesIt) {
   respond("unread");
   client_.reset();  // with something unread: the connection is reset
   receive_all();
@@ -48,19 +48,19 @@ TEST_F(ConnectionCloseTest, AResetClosesIt) {
   EXPECT_EQ(connection_->end(), ConnectionEnd::reset);
 }
 
-TEST_F(ConnectionCloseTest, TheFirstReasonOfItsEndStays) {
+TEST_F(ClientConnectionCloseTest, TheFirstReasonOfItsEndStays) {
   connection_->drain();
   connection_->refuse(Refusal::frame_too_long);
   connection_->close(ConnectionEnd::reset);
   EXPECT_EQ(connection_->end(), ConnectionEnd::shutdown);
 }
 
-TEST_F(ConnectionCloseTest, ARefusalSaysWhyItEnds) {
+TEST_F(ClientConnectionCloseTest, ARefusalSaysWhyItEnds) {
   connection_->refuse(Refusal::idle_timed_out);
   EXPECT_EQ(connection_->end(), ConnectionEnd::timeout);
 }
 
-TEST_F(ConnectionCloseTest, SendingToAClientThatIsGoneClosesIt) {
+TEST_F(ClientConnectionCloseTest, SendingToAClientThatIsGoneClosesIt) {
   connection_->add_request();
   client_.reset();
   respond("too late");
@@ -71,7 +71,7 @@ TEST_F(ConnectionCloseTest, SendingToAClientThatIsGoneClosesIt) {
   EXPECT_TRUE(connection_->disposable());
 }
 
-TEST_F(ConnectionCloseTest, AClosedConnectionIsKeptWhileThereIsOutputOfIt) {
+TEST_F(ClientConnectionCloseTest, AClosedConnectionIsKeptWhileThereIsOutputOfIt) {
   gather_.commit(connection_->chain(), 1);
   connection_->close();
   EXPECT_FALSE(connection_->disposable());
@@ -79,7 +79,7 @@ TEST_F(ConnectionCloseTest, AClosedConnectionIsKeptWhileThereIsOutputOfIt) {
   EXPECT_TRUE(connection_->disposable());
 }
 
-TEST_F(ConnectionCloseTest, ClosedItHoldsNoMemoryForAClientThatIsGone) {
+TEST_F(ClientConnectionCloseTest, ClosedItHoldsNoMemoryForAClientThatIsGone) {
   respond_until_stuck();
   connection_->add_request();  // which keeps the object
   ASSERT_GT(connection_->backlog().held(), 0U);
@@ -88,7 +88,7 @@ TEST_F(ConnectionCloseTest, ClosedItHoldsNoMemoryForAClientThatIsGone) {
   EXPECT_EQ(connection_->input().held(), 0U);
 }
 
-TEST_F(ConnectionCloseTest, ClosingEndsTheConnectionOnce) {
+TEST_F(ClientConnectionCloseTest, ClosingEndsTheConnectionOnce) {
   connection_->close();
   connection_->close();
   client_reads();
@@ -99,7 +99,7 @@ TEST_F(ConnectionCloseTest, ClosingEndsTheConnectionOnce) {
   EXPECT_EQ(ready_, before);
 }
 
-TEST_F(ConnectionCloseTest, TheEndOfTheObjectIsTheEndOfTheConnection) {
+TEST_F(ClientConnectionCloseTest, TheEndOfTheObjectIsTheEndOfTheConnection) {
   connection_.reset();
   client_reads();
   EXPECT_TRUE(client_at_end_);
@@ -107,7 +107,7 @@ TEST_F(ConnectionCloseTest, TheEndOfTheObjectIsTheEndOfTheConnection) {
 
 // ---- The server leaves
 
-TEST_F(ConnectionCloseTest, DrainingItReadsNoMoreAndSaysSoWhenAllIsAnswered) {
+TEST_F(ClientConnectionCloseTest, DrainingItReadsNoMoreAndSaysSoWhenAllIsAnswered) {
   connection_->add_request();
   connection_->drain();
   EXPECT_EQ(connection_->state(), State::draining);
@@ -124,7 +124,7 @@ TEST_F(ConnectionCloseTest, DrainingItReadsNoMoreAndSaysSoWhenAllIsAnswered) {
   EXPECT_TRUE(client_at_end_);
 }
 
-TEST_F(ConnectionCloseTest, OutputThatIsNotSentYetKeepsItFromFinishing) {
+TEST_F(ClientConnectionCloseTest, OutputThatIsNotSentYetKeepsItFromFinishing) {
   connection_->drain();
   gather_.commit(connection_->chain(), 1);
   EXPECT_FALSE(connection_->finishing());
@@ -132,7 +132,7 @@ TEST_F(ConnectionCloseTest, OutputThatIsNotSentYetKeepsItFromFinishing) {
   EXPECT_TRUE(connection_->finishing());
 }
 
-TEST_F(ConnectionCloseTest, LingeringItDiscardsUntilTheClientCloses) {
+TEST_F(ClientConnectionCloseTest, LingeringItDiscardsUntilTheClientCloses) {
   connection_->drain();
   connection_->finish(gather_);
   ASSERT_EQ(connection_->state(), State::lingering);
@@ -154,7 +154,7 @@ TEST_F(ConnectionCloseTest, LingeringItDiscardsUntilTheClientCloses) {
 }
 
 // Of packets one receive takes one, so that they show how many it made.
-TEST_F(ConnectionCloseTest, LingeringItDiscardsABoundedShareAtOnce) {
+TEST_F(ClientConnectionCloseTest, LingeringItDiscardsABoundedShareAtOnce) {
   connection_.reset();
   open(SOCK_SEQPACKET);
   connection_->drain();
@@ -177,7 +177,7 @@ TEST_F(ConnectionCloseTest, LingeringItDiscardsABoundedShareAtOnce) {
 
 // ---- Refusals
 
-TEST_F(ConnectionCloseTest, ARefusalComesAfterTheAnswersThatAreDue) {
+TEST_F(ClientConnectionCloseTest, ARefusalComesAfterTheAnswersThatAreDue) {
   client_sends(bytes_of("nonsense"));
   receive_all();
   connection_->add_request();
@@ -201,7 +201,7 @@ TEST_F(ConnectionCloseTest, ARefusalComesAfterTheAnswersThatAreDue) {
   EXPECT_TRUE(client_at_end_);
 }
 
-TEST_F(ConnectionCloseTest, ARefusalWaitsForASlowClient) {
+TEST_F(ClientConnectionCloseTest, ARefusalWaitsForASlowClient) {
   auto expected = respond_until_stuck();
   connection_->refuse(Refusal::length_mismatch);
   EXPECT_FALSE(connection_->finishing());
@@ -222,7 +222,7 @@ TEST_F(ConnectionCloseTest, ARefusalWaitsForASlowClient) {
   EXPECT_EQ(got, expected);
 }
 
-TEST_F(ConnectionCloseTest, AfterAnEndOfFileARefusalIsStillSent) {
+TEST_F(ClientConnectionCloseTest, AfterAnEndOfFileARefusalIsStillSent) {
   client_sends(bytes_of("nonsense"));
   ASSERT_EQ(::shutdown(client_.get(), SHUT_WR), 0);
   receive_all();

@@ -1,5 +1,5 @@
-/// bench-rdma-proxy-gpu: a kernel posts to queues in pinned memory, and proxies of one thread carry
-/// out what it posts, on a device that has done it at once.
+/// bench-rdma-emulator-gpu: a kernel posts to queues in pinned memory, and emulators of one thread
+/// carry out what it posts, on a device that has done it at once.
 
 #include <fmt/core.h>
 
@@ -9,12 +9,12 @@
 #include <span>
 
 #include "bench/program.hpp"
-#include "bench/rdma_proxy/initiate.hpp"
-#include "bench/rdma_proxy/proxies.hpp"
+#include "bench/rdma_emulator/emulators.hpp"
+#include "bench/rdma_emulator/initiate.hpp"
 #include "cli/json_file.hpp"
 #include "core/clock.hpp"
+#include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::bench {
 namespace {
@@ -30,22 +30,22 @@ struct Options {
 constexpr std::uint64_t kPatience = 20'000'000;
 constexpr core::Duration kLimit = std::chrono::seconds(120);
 
-/// Returns the time that the kernel and the proxies take for it.
+/// Returns the time that the kernel and the emulators take for it.
 core::Duration time_of(std::uint32_t count, const Initiation& work) {
   const std::uint32_t depth = std::max(4 * work.run, 16U);
   const std::size_t lines = lines_of(count, depth);
   gpu::PinnedArray<QueueLine> memory(lines);
-  Proxies proxies({memory.get(), lines}, count, depth);
+  Emulators emulators({memory.get(), lines}, count, depth);
   gpu::PinnedArray<kernels::rdma::SendQueue> queues(count);
-  for (std::uint32_t i = 0; i < count; ++i) queues.get()[i] = proxies.queues[i].send;
+  for (std::uint32_t i = 0; i < count; ++i) queues.get()[i] = emulators.queues[i].send;
   gpu::PinnedArray<std::uint64_t> completed(count);
-  gpu::Stream stream;
+  gpu::CudaStream stream;
   const auto begin = core::Clock::now();
   gpu::check_cuda(launch_initiate(queues.get(), count, work, completed.get(), stream.get()),
                   "launch");
   cudaError_t state = cudaErrorNotReady;
   while (state == cudaErrorNotReady && core::Clock::now() - begin < kLimit) {
-    for (int i = 0; i < 256; ++i) proxies.engine.progress();
+    for (int i = 0; i < 256; ++i) emulators.engine.progress();
     state = stream.query();
   }
   const auto spent = core::Clock::now() - begin;
@@ -92,7 +92,7 @@ void declare(cli::CommandLine& line, Options& options) {
 int main(int argc, char** argv) {
   using namespace offload::bench;
   return run_program<Options>(
-      argc, argv, "bench-rdma-proxy-gpu",
-      "Measures a kernel that posts, and a proxy on a device that carries nothing out.", declare,
-      run);
+      argc, argv, "bench-rdma-emulator-gpu",
+      "Measures a kernel that posts, and an emulator on a device that carries nothing out.",
+      declare, run);
 }

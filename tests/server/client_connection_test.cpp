@@ -1,9 +1,9 @@
-#include "apps/server/connection.hpp"
+#include "apps/server/client_connection.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "tests/server/connection_fixture.hpp"
+#include "tests/server/client_connection_fixture.hpp"
 
 namespace offload::server {
 namespace {
@@ -44,7 +44,7 @@ TEST(ConnectionState, AnEventWithoutATransitionChangesNothing) {
   }
 }
 
-TEST_F(ConnectionTest, ReadsWhatCame) {
+TEST_F(ClientConnectionTest, ReadsWhatCame) {
   EXPECT_EQ(connection_->state(), State::open);
   EXPECT_FALSE(connection_->wants_to_read());
   client_sends(bytes_of("hello"));
@@ -60,7 +60,7 @@ TEST_F(ConnectionTest, ReadsWhatCame) {
 }
 
 // Edge-triggered: what one read left behind makes no new event.
-TEST_F(ConnectionTest, AfterAReadThatFilledItsRoomThereMayBeMore) {
+TEST_F(ClientConnectionTest, AfterAReadThatFilledItsRoomThereMayBeMore) {
   const auto message = support::random_bytes(kBufferSize + 10, 1);
   client_sends(message);
   turn();
@@ -73,7 +73,7 @@ TEST_F(ConnectionTest, AfterAReadThatFilledItsRoomThereMayBeMore) {
   EXPECT_FALSE(connection_->wants_to_read());
 }
 
-TEST_F(ConnectionTest, SendsABatchInOrder) {
+TEST_F(ClientConnectionTest, SendsABatchInOrder) {
   std::memcpy(gather_.room(), "one ", 4);
   gather_.commit(connection_->chain(), 4);
   auto elsewhere = copy_of(bytes_of("two "));
@@ -89,7 +89,7 @@ TEST_F(ConnectionTest, SendsABatchInOrder) {
 
 // ---- A client that does not read
 
-TEST_F(ConnectionTest, WhatASlowClientDoesNotTakeIsKeptForIt) {
+TEST_F(ClientConnectionTest, WhatASlowClientDoesNotTakeIsKeptForIt) {
   auto sent = respond_until_stuck();
   respond("and this after it");
   const auto more = bytes_of("and this after it");
@@ -100,7 +100,7 @@ TEST_F(ConnectionTest, WhatASlowClientDoesNotTakeIsKeptForIt) {
   EXPECT_TRUE(connection_->wants_to_read());  // what it sent in the meantime
 }
 
-TEST_F(ConnectionTest, ASlowClientIsNotFinishedBeforeItHasAll) {
+TEST_F(ClientConnectionTest, ASlowClientIsNotFinishedBeforeItHasAll) {
   const auto sent = respond_until_stuck();
   connection_->drain();
   EXPECT_FALSE(connection_->finishing());
@@ -108,7 +108,7 @@ TEST_F(ConnectionTest, ASlowClientIsNotFinishedBeforeItHasAll) {
   EXPECT_TRUE(connection_->finishing());
 }
 
-TEST_F(ConnectionTest, ASlowClientThatLeavesIsClosed) {
+TEST_F(ClientConnectionTest, ASlowClientThatLeavesIsClosed) {
   respond_until_stuck();
   client_.reset();
   turn();

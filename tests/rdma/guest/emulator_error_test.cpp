@@ -1,12 +1,12 @@
-#include "rdma/proxy/proxy.hpp"
-#include "tests/rdma/guest/proxy_fixture.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
+#include "tests/rdma/guest/emulator_fixture.hpp"
 
 /// What goes wrong with entries over a device that is none of mlx5's.
 
 namespace offload::rdma {
 namespace {
 
-TEST_F(ProxyPairTest, AWrongRemoteKey) {
+TEST_F(EmulatorPairTest, AWrongRemoteKey) {
   make();
   const LocalBuffer buffer = local(0, 100);
   wire::SendWork work = work_of(Opcode::rdma_write, &buffer, 1);
@@ -22,7 +22,7 @@ TEST_F(ProxyPairTest, AWrongRemoteKey) {
   expect_flushes(*a_);
 }
 
-TEST_F(ProxyPairTest, AWrongLocalKey) {
+TEST_F(EmulatorPairTest, AWrongLocalKey) {
   make();
   LocalBuffer buffer = local(0, 5000);
   buffer.lkey ^= 0x5a5a00;
@@ -35,7 +35,7 @@ TEST_F(ProxyPairTest, AWrongLocalKey) {
   expect_flushes(*a_);
 }
 
-TEST_F(ProxyPairTest, AMessageThatIsTooLongFailsAtBothEnds) {
+TEST_F(EmulatorPairTest, AMessageThatIsTooLongFailsAtBothEnds) {
   make();
   post_receive(*b_, local(kTo, 100));
   const LocalBuffer buffer = local(0, 200);
@@ -46,7 +46,7 @@ TEST_F(ProxyPairTest, AMessageThatIsTooLongFailsAtBothEnds) {
   expect_flushes(*b_);
 }
 
-TEST_F(ProxyPairTest, APeerWithoutReceives) {
+TEST_F(EmulatorPairTest, APeerWithoutReceives) {
   ConnectionOptions options = some_inline();
   options.rts.rnr_retry = 1;
   options.rtr.min_rnr_timer = 12;
@@ -57,9 +57,9 @@ TEST_F(ProxyPairTest, APeerWithoutReceives) {
   expect_flushes(*a_);
 }
 
-TEST_F(ProxyPairTest, APeerThatIsGone) {
+TEST_F(EmulatorPairTest, APeerThatIsGone) {
   make();
-  stop(*b_->proxy);
+  stop(*b_->emulator);
   stop(b_->connection);
   const LocalBuffer buffer = local(0, 100);
   post(*a_, work_of(Opcode::send, &buffer, 1));
@@ -67,7 +67,7 @@ TEST_F(ProxyPairTest, APeerThatIsGone) {
   expect_flushes(*a_);
 }
 
-TEST_F(ProxyPairTest, AStopInTheMiddleGivesAllBack) {
+TEST_F(EmulatorPairTest, AStopInTheMiddleGivesAllBack) {
   make();
   post_receive(*a_, local(kTo, 100));
   const LocalBuffer buffer = local(0, 1U << 20);
@@ -76,7 +76,7 @@ TEST_F(ProxyPairTest, AStopInTheMiddleGivesAllBack) {
   for (int i = 0; i < 20; ++i) ASSERT_EQ(a_->owner->post(work), Posted::done);
   a_->owner->publish();
   for (int i = 0; i < 3; ++i) engine_.progress();
-  stop(*a_->proxy);
+  stop(*a_->emulator);
   int completions = 0;
   Syndrome last = Syndrome::none;
   for (; const auto completion = a_->owner->poll(); ++completions) last = completion->syndrome;

@@ -14,12 +14,12 @@
 
 namespace offload::server {
 
-class Connection;
+class ClientConnection;
 
 /// Is told that a connection wants attention.
 class ConnectionOwner {
  public:
-  virtual void on_ready(Connection& connection) = 0;
+  virtual void on_ready(ClientConnection& connection) = 0;
 
  protected:
   ~ConnectionOwner() = default;
@@ -59,16 +59,16 @@ constexpr ConnectionState next_state(ConnectionState state, ConnectionEvent even
 /// One client: its connection, what was read and not yet forwarded, what was answered and not yet
 /// sent. It knows nothing of channels. Its thread only. A closed connection lives on until the last
 /// of its requests is answered.
-class Connection final : progress::EventHandler {
+class ClientConnection final : progress::EventHandler {
  public:
   using State = ConnectionState;
 
   /// `stream`: its handshake is done. `block_size`: what one receive may take, bytes, but for the
   /// rest of a longer frame.
-  Connection(net::Stream stream, progress::Engine& engine, memory::BlockCache& cache,
-             std::size_t block_size, ConnectionOwner& owner);
-  ~Connection();
-  Connection& operator=(Connection&&) = delete;
+  ClientConnection(net::Stream stream, progress::Engine& engine, memory::BlockCache& cache,
+                   std::size_t block_size, ConnectionOwner& owner);
+  ~ClientConnection();
+  ClientConnection& operator=(ClientConnection&&) = delete;
 
   /// Reads once, a bounded piece; this may change the state. Returns the number of bytes.
   /// `arrival`: set to the arrival of the last of them, where that is known; may be null.

@@ -1,4 +1,4 @@
-#include "rdma/proxy/translation.hpp"
+#include "rdma/emulator/translation.hpp"
 
 #include "rdma/connection/work_request.hpp"
 

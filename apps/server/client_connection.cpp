@@ -1,4 +1,4 @@
-#include "apps/server/connection.hpp"
+#include "apps/server/client_connection.hpp"
 
 #include <sys/socket.h>
 
@@ -30,8 +30,9 @@ bool would_block() noexcept {
 
 }  // namespace
 
-Connection::Connection(net::Stream stream, progress::Engine& engine, memory::BlockCache& cache,
-                       std::size_t block_size, ConnectionOwner& owner)
+ClientConnection::ClientConnection(net::Stream stream, progress::Engine& engine,
+                                   memory::BlockCache& cache, std::size_t block_size,
+                                   ConnectionOwner& owner)
     : stream_(std::move(stream)),
       engine_(&engine),
       owner_(&owner),
@@ -40,11 +41,11 @@ Connection::Connection(net::Stream stream, progress::Engine& engine, memory::Blo
   engine_->watch(stream_.fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this);
 }
 
-Connection::~Connection() {
+ClientConnection::~ClientConnection() {
   close();
 }
 
-void Connection::on_events(std::uint32_t epoll_events) {
+void ClientConnection::on_events(std::uint32_t epoll_events) {
   if ((epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) hung_up_ = true;
   if ((epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) readable_ = true;
   if ((epoll_events & EPOLLOUT) != 0) {
@@ -55,7 +56,7 @@ void Connection::on_events(std::uint32_t epoll_events) {
   owner_->on_ready(*this);
 }
 
-std::size_t Connection::receive(net::WallTime* arrival) {
+std::size_t ClientConnection::receive(net::WallTime* arrival) {
   auto room = input_.room(frame_size());
   if (room.empty()) {
     fail_for_memory();
@@ -81,7 +82,7 @@ std::size_t Connection::receive(net::WallTime* arrival) {
   return 0;
 }
 
-std::size_t Connection::send(net::OutputBatch& output) {
+std::size_t ClientConnection::send(net::OutputBatch& output) {
   if (chain_.empty()) return 0;
   auto vectors = output.vectors(std::exchange(chain_, {}));
   if (state_ == State::closed || state_ == State::lingering) return 0;
@@ -112,19 +113,19 @@ std::size_t Connection::send(net::OutputBatch& output) {
 
 /// The bytes of the frame that its input begins with, if they are known, else 0. Their number was
 /// checked when its frames were taken.
-std::size_t Connection::frame_size() const noexcept {
+std::size_t ClientConnection::frame_size() const noexcept {
   const auto bytes = input_.bytes();
   return bytes.size() < sizeof(std::uint32_t)
              ? 0
              : protocol::load_big_endian<std::uint32_t>(bytes.data());
 }
 
-void Connection::fail_for_memory() noexcept {
+void ClientConnection::fail_for_memory() noexcept {
   out_of_memory_ = true;
   close(ConnectionEnd::memory);
 }
 
-void Connection::send_backlog() {
+void ClientConnection::send_backlog() {
   while (!backlog_.empty()) {
     const ssize_t sent = stream_.send(backlog_.bytes());
     if (sent < 0 && !would_block()) return close(ConnectionEnd::reset);
@@ -133,12 +134,12 @@ void Connection::send_backlog() {
   }
 }
 
-void Connection::refuse(protocol::Refusal reason) noexcept {
+void ClientConnection::refuse(protocol::Refusal reason) noexcept {
   reason_ = reason;
   apply(ConnectionEvent::refuse, end_of(reason));
 }
 
-void Connection::finish(net::OutputBatch& output) {
+void ClientConnection::finish(net::OutputBatch& output) {
   if (state_ == State::refusing) {
     output.commit(chain_, protocol::store_error_frame(output.room(), reason_));
     apply(ConnectionEvent::refusal_sent);
@@ -158,7 +159,7 @@ void Connection::finish(net::OutputBatch& output) {
 }
 
 /// Goes to the next state, and does what is done on entering it.
-void Connection::apply(ConnectionEvent event, ConnectionEnd end) noexcept {
+void ClientConnection::apply(ConnectionEvent event, ConnectionEnd end) noexcept {
   const State next = next_state(state_, event);
   if (state_ == State::open) end_ = end;
   if (std::exchange(state_, next) == next) return;
@@ -175,7 +176,7 @@ void Connection::apply(ConnectionEvent event, ConnectionEnd end) noexcept {
   }
 }
 
-void Connection::discard() {
+void ClientConnection::discard() {
   std::array<std::byte, 16384> scratch;
   // A bounded share of a client's flood: the next event or the deadline goes on.
   for (int i = 0; i < 64; ++i) {

@@ -1,4 +1,4 @@
-#include "telemetry/endpoint.hpp"
+#include "telemetry/options.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,8 +12,8 @@
 
 namespace offload::telemetry {
 
-std::optional<Endpoint> Endpoint::parse(const std::string& text) {
-  Endpoint endpoint;
+std::optional<MetricsAddress> MetricsAddress::parse(const std::string& text) {
+  MetricsAddress endpoint;
   std::size_t port = 0;
   if (const std::size_t colon = text.rfind(':'); colon != std::string::npos) {
     endpoint.host = text.substr(0, colon);
@@ -28,7 +28,7 @@ std::optional<Endpoint> Endpoint::parse(const std::string& text) {
   return endpoint;
 }
 
-bool Endpoint::is_named_by(std::string_view host_header) const {
+bool MetricsAddress::is_named_by(std::string_view host_header) const {
   const bool bracketed = host_header.starts_with('[');
   if (bracketed) host_header.remove_prefix(1);
   const std::string name(host_header.substr(0, host_header.find(bracketed ? ']' : ':')));
@@ -38,8 +38,8 @@ bool Endpoint::is_named_by(std::string_view host_header) const {
          ::strcasecmp(name.c_str(), host.c_str()) == 0;
 }
 
-void add_metrics_option(cli::CommandLine& line, std::optional<Endpoint>& endpoint) {
-  cli::add(line, "--metrics ADDRESS:PORT", endpoint, &Endpoint::parse,
+void add_metrics_option(cli::CommandLine& line, std::optional<MetricsAddress>& endpoint) {
+  cli::add(line, "--metrics ADDRESS:PORT", endpoint, &MetricsAddress::parse,
            "PORT or ADDRESS:PORT, such as 9100 or [::1]:9100",
            "Serve /metrics (Prometheus), /status (JSON), /healthz and /readyz over HTTP at this "
            "address. A port alone means loopback; port 0 means any free port, which the log names");

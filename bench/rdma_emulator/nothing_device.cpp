@@ -1,4 +1,4 @@
-#include "bench/rdma_proxy/nothing_device.hpp"
+#include "bench/rdma_emulator/nothing_device.hpp"
 
 #include <infiniband/verbs.h>
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
-#include "bench/rdma_proxy/initiate.hpp"
-#include "bench/rdma_proxy/owner.hpp"
+#include "bench/rdma_emulator/initiate.hpp"
+#include "bench/rdma_emulator/owner.hpp"
 
 namespace offload::bench {
 namespace {

@@ -11,12 +11,12 @@ namespace offload::gpu {
 
 /// A view of a CUDA stream, as cuda::stream_ref: copied freely, owns nothing. The stream must
 /// outlive it.
-class StreamRef {
+class CudaStreamRef {
  public:
   /// Also of the default streams: cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread.
-  StreamRef(cudaStream_t stream) noexcept : stream_(stream) {}
-  StreamRef(int) = delete;
-  StreamRef(std::nullptr_t) = delete;
+  CudaStreamRef(cudaStream_t stream) noexcept : stream_(stream) {}
+  CudaStreamRef(int) = delete;
+  CudaStreamRef(std::nullptr_t) = delete;
 
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
 
@@ -30,21 +30,21 @@ class StreamRef {
 };
 
 /// Owns a CUDA stream, which it destroys; as cuda::stream. Moved from, it owns none.
-class Stream : public StreamRef {
+class CudaStream : public CudaStreamRef {
  public:
   /// Makes one on the current device that does not wait for the default stream. Throws Error.
-  Stream() : StreamRef(cudaStream_t{}) {
+  CudaStream() : CudaStreamRef(cudaStream_t{}) {
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   }
   /// Takes over `stream`, which is no default stream.
-  [[nodiscard]] static Stream from_native_handle(cudaStream_t stream) noexcept {
-    return Stream(stream);
+  [[nodiscard]] static CudaStream from_native_handle(cudaStream_t stream) noexcept {
+    return CudaStream(stream);
   }
-  static Stream from_native_handle(int) = delete;
-  static Stream from_native_handle(std::nullptr_t) = delete;
+  static CudaStream from_native_handle(int) = delete;
+  static CudaStream from_native_handle(std::nullptr_t) = delete;
 
-  Stream(Stream&& other) noexcept : StreamRef(other.release()) {}
-  ~Stream() {
+  CudaStream(CudaStream&& other) noexcept : CudaStreamRef(other.release()) {}
+  ~CudaStream() {
     if (stream_ != nullptr) log_cuda(cudaStreamDestroy(stream_), "cudaStreamDestroy");
   }
 
@@ -52,7 +52,7 @@ class Stream : public StreamRef {
   [[nodiscard]] cudaStream_t release() noexcept { return std::exchange(stream_, nullptr); }
 
  private:
-  explicit Stream(cudaStream_t stream) noexcept : StreamRef(stream) {}
+  explicit CudaStream(cudaStream_t stream) noexcept : CudaStreamRef(stream) {}
 };
 
 }  // namespace offload::gpu

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 #include "tests/rdma/guest/fixture.hpp"
 #include "tests/rdma/queue_owner.hpp"
 
@@ -28,50 +28,51 @@ inline ConnectionOptions some_inline() {
   return options;
 }
 
-/// One end: a connection without tasks, and a proxy on its queue pair.
-struct ProxyEnd {
-  ProxyEnd(const SharedObjects& objects, const ConnectionOptions& options, progress::Engine& engine,
-           const std::string& name)
+/// One end: a connection without tasks, and an emulator on its queue pair.
+struct EmulatorEnd {
+  EmulatorEnd(const SharedObjects& objects, const ConnectionOptions& options,
+              progress::Engine& engine, const std::string& name)
       : connection(objects, options, name) {
     connection.connect(engine);
     connection.start();
     owner.emplace(QueueSizes{32, 8}, connection.queue_pair()->qp_num());
-    proxy.emplace(ProxyParts{objects.domain, objects.completions, *connection.queue_pair()},
-                  owner->queues, [this](Proxy&, const core::Error& why) { told = why.what(); });
-    proxy->connect(engine);
-    proxy->start();
+    emulator.emplace(
+        QueueEmulatorParts{objects.domain, objects.completions, *connection.queue_pair()},
+        owner->queues, [this](QueueEmulator&, const core::Error& why) { told = why.what(); });
+    emulator->connect(engine);
+    emulator->start();
   }
 
   Connection connection;
   std::optional<QueueOwner> owner;
-  std::optional<Proxy> proxy;
+  std::optional<QueueEmulator> emulator;
   std::string told;
 };
 
-class ProxyGuestTest : public DeviceTest {
+class EmulatorGuestTest : public DeviceTest {
  protected:
   static constexpr std::size_t kTo = 4UL << 20;
 
-  ~ProxyGuestTest() override {
-    for (ProxyEnd& end : ends_) {
-      stop(*end.proxy);
+  ~EmulatorGuestTest() override {
+    for (EmulatorEnd& end : ends_) {
+      stop(*end.emulator);
       stop(end.connection);
     }
   }
 
-  ProxyEnd& make_end(const std::string& name, const ConnectionOptions& options = some_inline()) {
+  EmulatorEnd& make_end(const std::string& name, const ConnectionOptions& options = some_inline()) {
     return ends_.emplace_back(objects(), options, engine_, name);
   }
-  void connect_ends(ProxyEnd& a, ProxyEnd& b) {
+  void connect_ends(EmulatorEnd& a, EmulatorEnd& b) {
     connect(a.connection, b.connection);
-    a.proxy->start_sends();
-    b.proxy->start_sends();
+    a.emulator->start_sends();
+    b.emulator->start_sends();
   }
   [[nodiscard]] LocalBuffer local(std::size_t offset, std::size_t length) const {
     return {reinterpret_cast<std::uint64_t>(bytes(offset, length).data()),
             static_cast<std::uint32_t>(length), region_.key(registrar_, 0)->local};
   }
-  [[nodiscard]] wire::RemoteBuffer remote(std::size_t offset) const {
+  [[nodiscard]] wire::RemotePointer remote(std::size_t offset) const {
     return {remote_.address + offset, remote_.key};
   }
   void fill(std::size_t offset, std::size_t length) {
@@ -97,51 +98,51 @@ class ProxyGuestTest : public DeviceTest {
     work.buffer_count = count;
     return work;
   }
-  void post(ProxyEnd& end, const wire::SendWork& work) {
+  void post(EmulatorEnd& end, const wire::SendWork& work) {
     ASSERT_EQ(end.owner->post(work), Posted::done);
     end.owner->publish();
   }
   /// The device has it before a message can come.
-  void post_receive(ProxyEnd& end, const LocalBuffer& buffer) {
+  void post_receive(EmulatorEnd& end, const LocalBuffer& buffer) {
     ASSERT_EQ(end.owner->post_receive(buffer), Posted::done);
     for (int i = 0; i < 3; ++i) engine_.progress();
   }
   /// The next completion; one of kind `invalid` if it does not come.
-  wire::Completion next(ProxyEnd& end, bool asleep = false) {
+  wire::Completion next(EmulatorEnd& end, bool asleep = false) {
     std::optional<wire::Completion> completion;
     EXPECT_TRUE(until([&] { return (completion = end.owner->poll()).has_value(); }, asleep));
     return completion.value_or(kNone);
   }
-  wire::Completion next_receive(ProxyEnd& end, bool asleep = false) {
+  wire::Completion next_receive(EmulatorEnd& end, bool asleep = false) {
     std::optional<wire::Completion> completion;
     EXPECT_TRUE(
         until([&] { return (completion = end.owner->poll_receive()).has_value(); }, asleep));
     return completion.value_or(kNone);
   }
-  void expect_done(ProxyEnd& end, bool asleep = false) {
+  void expect_done(EmulatorEnd& end, bool asleep = false) {
     const auto completion = next(end, asleep);
     EXPECT_EQ(completion.kind, CqeKind::request) << end.told;
     EXPECT_EQ(completion.queue, end.connection.queue_pair()->qp_num());
   }
 
-  std::list<ProxyEnd> ends_;
+  std::list<EmulatorEnd> ends_;
 };
 
-class ProxyPairTest : public ProxyGuestTest {
+class EmulatorPairTest : public EmulatorGuestTest {
  protected:
   void make(const ConnectionOptions& options = some_inline()) {
     a_ = &make_end("a", options);
     b_ = &make_end("b", options);
     connect_ends(*a_, *b_);
   }
-  void expect_failed(ProxyEnd& end, Syndrome syndrome) {
+  void expect_failed(EmulatorEnd& end, Syndrome syndrome) {
     const auto completion = next(end);
     EXPECT_EQ(completion.kind, CqeKind::request_error);
     EXPECT_EQ(completion.syndrome, syndrome);
     EXPECT_TRUE(until([&] { return !end.told.empty(); }));
   }
   /// All that is posted comes back, and what is posted then.
-  void expect_flushes(ProxyEnd& end) {
+  void expect_flushes(EmulatorEnd& end) {
     post(end, work_of(Opcode::send, nullptr, 0));
     const auto completion = next(end);
     EXPECT_EQ(completion.syndrome, Syndrome::flushed);
@@ -149,8 +150,8 @@ class ProxyPairTest : public ProxyGuestTest {
     EXPECT_EQ(next_receive(end).syndrome, Syndrome::flushed);
   }
 
-  ProxyEnd* a_ = nullptr;
-  ProxyEnd* b_ = nullptr;
+  EmulatorEnd* a_ = nullptr;
+  EmulatorEnd* b_ = nullptr;
 };
 
 }  // namespace offload::rdma

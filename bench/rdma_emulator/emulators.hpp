@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "bench/rdma_proxy/nothing_device.hpp"
-#include "rdma/proxy/proxy.hpp"
+#include "bench/rdma_emulator/nothing_device.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 
 namespace offload::bench {
 
@@ -20,11 +20,11 @@ inline std::size_t lines_of(std::uint32_t count, std::uint32_t depth) {
   return count * rdma::queue_memory_bytes({depth, 8}) / sizeof(QueueLine);
 }
 
-/// Queues with their proxies, all of one engine, on the device that does nothing.
-class Proxies {
+/// Queues with their emulators, all of one engine, on the device that does nothing.
+class Emulators {
  public:
   /// `memory`: lines_of(count, depth), which outlive it. Throws Error.
-  Proxies(std::span<QueueLine> memory, std::uint32_t count, std::uint32_t depth) {
+  Emulators(std::span<QueueLine> memory, std::uint32_t count, std::uint32_t depth) {
     rdma::QueuePairOptions options;
     options.max_send_wr = depth;
     const std::size_t each = memory.size() / count;
@@ -32,16 +32,17 @@ class Proxies {
       const auto& pair = pairs_.emplace_back(domain_, loop_.queue(), loop_.queue(), options);
       queues.push_back(rdma::lay_out_queues(std::as_writable_bytes(memory.subspan(i * each, each)),
                                             {depth, 8}, pair.qp_num()));
-      auto& proxy = proxies_.emplace_back(rdma::ProxyParts{domain_, loop_, pair}, queues.back());
-      proxy.connect(engine);
-      proxy.start();
-      proxy.start_sends();
+      auto& emulator =
+          emulators_.emplace_back(rdma::QueueEmulatorParts{domain_, loop_, pair}, queues.back());
+      emulator.connect(engine);
+      emulator.start();
+      emulator.start_sends();
     }
   }
-  Proxies(const Proxies&) = delete;
-  Proxies& operator=(const Proxies&) = delete;
-  ~Proxies() {
-    for (auto& proxy : proxies_) proxy.stop();
+  Emulators(const Emulators&) = delete;
+  Emulators& operator=(const Emulators&) = delete;
+  ~Emulators() {
+    for (auto& emulator : emulators_) emulator.stop();
   }
 
  private:
@@ -55,7 +56,7 @@ class Proxies {
  private:
   rdma::CompletionLoop loop_{device_, engine, 1U << 20};
   std::list<rdma::QueuePair> pairs_;
-  std::list<rdma::Proxy> proxies_;
+  std::list<rdma::QueueEmulator> emulators_;
 };
 
 }  // namespace offload::bench

@@ -1,4 +1,4 @@
-#include "rdma/proxy/proxy.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/log.hpp"
-#include "rdma/proxy/translation.hpp"
+#include "rdma/emulator/translation.hpp"
 
 namespace offload::rdma {
 namespace {
@@ -21,7 +21,7 @@ using kernels::rdma::LocalBuffer;
 
 /// The interval of polls of a doorbell in memory, which wakes no thread.
 constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
-/// Entries that one turn takes, so that many proxies of an engine get their turns.
+/// Entries that one turn takes, so that many emulators of an engine get their turns.
 constexpr std::size_t kBatch = 64;
 /// Buffers of a batch: it ends before one that might not fit.
 constexpr std::size_t kPieces = 2 * kBatch;
@@ -31,9 +31,9 @@ constexpr std::uint32_t kNumbers = kReceiveBit - 1;
 
 }  // namespace
 
-/// Work requests that are posted with one doorbell. On the stack, where the batches of all proxies
-/// find it in the cache.
-struct Proxy::Batch {
+/// Work requests that are posted with one doorbell. On the stack, where the batches of all
+/// emulators find it in the cache.
+struct QueueEmulator::Batch {
   std::array<ibv_send_wr, kBatch> requests;
   std::array<ibv_sge, kPieces> pieces;
   std::size_t count = 0;
@@ -45,8 +45,8 @@ struct Proxy::Batch {
   }
 };
 
-Proxy::Proxy(const ProxyParts& parts, const QueuePairMemory& queues, OnError on_error,
-             std::string name)
+QueueEmulator::QueueEmulator(const QueueEmulatorParts& parts, const QueuePairMemory& queues,
+                             OnError on_error, std::string name)
     : Context(std::move(name), Turns::always),
       parts_(parts),
       number_(queues.send.number),
@@ -62,7 +62,7 @@ Proxy::Proxy(const ProxyParts& parts, const QueuePairMemory& queues, OnError on_
       ring_mask_(queues.send.ring.blocks - 1) {
   check_sizes(queues);
   if (parts.queue_pair.type() == QpType::ud) {
-    throw Error(ErrorCode::invalid_value, "proxy '" + this->name() + "' of a UD queue pair");
+    throw Error(ErrorCode::invalid_value, "emulator '" + this->name() + "' of a UD queue pair");
   }
   // Each has a block at least, and one more may be refused without any.
   underway_.resize(std::bit_ceil(std::size_t{queues.send.ring.blocks} + 1));
@@ -76,18 +76,18 @@ Proxy::Proxy(const ProxyParts& parts, const QueuePairMemory& queues, OnError on_
                     "a region for inline data"};
 }
 
-Proxy::~Proxy() {
+QueueEmulator::~QueueEmulator() {
   end();
 }
 
-progress::Context::Step Proxy::on_start() {
-  if (error_) core::throw_bad_state("proxy '" + name() + "'", "broken", "start");
+progress::Context::Step QueueEmulator::on_start() {
+  if (error_) core::throw_bad_state("emulator '" + name() + "'", "broken", "start");
   tag_ = parts_.completions.add(*this, most_sends_ + most_receives_);
   request_turn();
   return Step::done;
 }
 
-bool Proxy::on_poll(std::size_t) {
+bool QueueEmulator::on_poll(std::size_t) {
   bool worked = false;
   if (!error_) {
     worked = carry_out_receives();
@@ -106,13 +106,13 @@ bool Proxy::on_poll(std::size_t) {
   return true;
 }
 
-core::Duration Proxy::arm() {
+core::Duration QueueEmulator::arm() {
   return error_ && !told_ ? core::Duration{} : kLookInterval;
 }
 
 // ---- Sends
 
-bool Proxy::carry_out_sends() {
+bool QueueEmulator::carry_out_sends() {
   bool worked = entries_.look();
   if (!sending_ || refused_) return worked;
   if (!entries_.has_entry() && !entries_.has_fault()) return worked;
@@ -124,7 +124,7 @@ bool Proxy::carry_out_sends() {
 }
 
 /// Reads the next entry, and makes a work request of it if it has one. False: no more now.
-bool Proxy::take_entry(Batch& batch) {
+bool QueueEmulator::take_entry(Batch& batch) {
   if (refused_) return false;
   Entry& entry = batch.entry;
   if (!entries_.has_fault()) {
@@ -156,7 +156,7 @@ bool Proxy::take_entry(Batch& batch) {
 
 /// With one doorbell. The last is signaled whatever the owner wants: who has posted it gets it back
 /// then, and all before it.
-void Proxy::post(Batch& batch) {
+void QueueEmulator::post(Batch& batch) {
   for (std::size_t i = 0; i + 1 < batch.count; ++i) {
     batch.requests[i].next = &batch.requests[i + 1];
   }
@@ -184,12 +184,13 @@ void Proxy::post(Batch& batch) {
 }
 
 /// The memory of the next entry's inline data: no other that is under way has it.
-std::byte* Proxy::inline_room() noexcept {
+std::byte* QueueEmulator::inline_room() noexcept {
   return inline_bytes_.data() +
          (entries_.next() & ring_mask_) * std::size_t{kernels::rdma::kBlockBytes};
 }
 
-Proxy::Underway& Proxy::add_underway(std::uint64_t position, std::uint32_t blocks) noexcept {
+QueueEmulator::Underway& QueueEmulator::add_underway(std::uint64_t position,
+                                                     std::uint32_t blocks) noexcept {
   Underway& added = underway_[newest_++ & (underway_.size() - 1)];
   added = {};
   added.position = position;
@@ -197,7 +198,7 @@ Proxy::Underway& Proxy::add_underway(std::uint64_t position, std::uint32_t block
   return added;
 }
 
-void Proxy::on_completion(std::uint32_t number, const ibv_wc& told) {
+void QueueEmulator::on_completion(std::uint32_t number, const ibv_wc& told) {
   if ((number & kReceiveBit) != 0) {
     on_received(number & kNumbers, told);
   } else {
@@ -206,7 +207,7 @@ void Proxy::on_completion(std::uint32_t number, const ibv_wc& told) {
 }
 
 /// It completes those before it too, which were not signaled.
-void Proxy::on_sent(std::uint32_t number, const ibv_wc& told) {
+void QueueEmulator::on_sent(std::uint32_t number, const ibv_wc& told) {
   const std::uint64_t before = (number - oldest_) & kNumbers;
   if (before >= newest_ - oldest_) return;
   const std::uint64_t position = underway_[(oldest_ + before) & (underway_.size() - 1)].position;
@@ -221,7 +222,7 @@ void Proxy::on_sent(std::uint32_t number, const ibv_wc& told) {
 }
 
 /// Completes the oldest, with its own syndrome if it has one.
-void Proxy::complete_oldest(Syndrome syndrome, std::uint32_t vendor) noexcept {
+void QueueEmulator::complete_oldest(Syndrome syndrome, std::uint32_t vendor) noexcept {
   const Underway& done = underway_[oldest_++ & (underway_.size() - 1)];
   if (done.is_posted) {
     --posted_sends_;
@@ -244,7 +245,7 @@ void Proxy::complete_oldest(Syndrome syndrome, std::uint32_t vendor) noexcept {
 }
 
 /// Completes what is the oldest and was not for the device.
-void Proxy::complete_local() {
+void QueueEmulator::complete_local() {
   while (oldest_ != newest_) {
     const Underway& oldest = underway_[oldest_ & (underway_.size() - 1)];
     if (oldest.is_posted) return;
@@ -264,7 +265,7 @@ void Proxy::complete_local() {
 
 // ---- Receives
 
-bool Proxy::carry_out_receives() {
+bool QueueEmulator::carry_out_receives() {
   const std::uint32_t waiting = receives_.look();
   if (receives_.has_fault()) {
     enter_error(Error(ErrorCode::bad_message, described() + ": " + receives_.fault()));
@@ -297,7 +298,7 @@ bool Proxy::carry_out_receives() {
 }
 
 /// Those of a queue pair complete in their order.
-void Proxy::on_received(std::uint32_t number, const ibv_wc& told) {
+void QueueEmulator::on_received(std::uint32_t number, const ibv_wc& told) {
   if (posted_receives_ == 0 || number != (receives_.retired() & kNumbers)) return;
   came_.write(received(told, number_, receives_.retired()));
   receives_.retire(1);
@@ -311,7 +312,7 @@ void Proxy::on_received(std::uint32_t number, const ibv_wc& told) {
   }
 }
 
-// ---- The end of a proxy's queue: it sends no more, and completes all posted entries
+// ---- The end of an emulator's queue: it sends no more, and completes all posted entries
 
 namespace {
 
@@ -320,13 +321,13 @@ constexpr core::Duration kGiveBackTime = std::chrono::seconds(2);
 
 }  // namespace
 
-void Proxy::fail(const core::Error& why) {
+void QueueEmulator::fail(const core::Error& why) {
   if (error_ || state() != State::running) return;
   enter_error(why);
   told_ = true;
 }
 
-progress::Context::Step Proxy::on_stop() noexcept {
+progress::Context::Step QueueEmulator::on_stop() noexcept {
   if (!error_) enter_error({core::ErrorCode::shutdown, described() + " was stopped"});
   flush();
   if (outstanding() != 0) return Step::in_progress;
@@ -334,19 +335,19 @@ progress::Context::Step Proxy::on_stop() noexcept {
   return Step::done;
 }
 
-void Proxy::on_abandon() noexcept {
+void QueueEmulator::on_abandon() noexcept {
   lost_ = true;
   flush();
   leave();
 }
 
-void Proxy::on_queue_failed() noexcept {
+void QueueEmulator::on_queue_failed() noexcept {
   lost_ = true;
   if (!error_) enter_error({core::ErrorCode::driver, described() + ": its completions are lost"});
 }
 
 /// The device gives back what it has, as flushed, and the peer finds out.
-void Proxy::enter_error(const core::Error& why) {
+void QueueEmulator::enter_error(const core::Error& why) {
   error_ = why;
   flush_deadline_ = core::Clock::now() + kGiveBackTime;
   ibv_qp_attr attributes{};
@@ -358,7 +359,7 @@ void Proxy::enter_error(const core::Error& why) {
 
 /// Completes what the device does not have, once it has given back the rest or its time is up.
 /// Returns whether there was something.
-bool Proxy::flush() noexcept {
+bool QueueEmulator::flush() noexcept {
   if (outstanding() != 0) {
     if (!lost_ && core::Clock::now() < flush_deadline_) return false;
     if (!lost_) core::log_error("{} was not flushed in time", described());
@@ -368,7 +369,7 @@ bool Proxy::flush() noexcept {
   return flush_receives() || sends;
 }
 
-bool Proxy::flush_sends() noexcept {
+bool QueueEmulator::flush_sends() noexcept {
   bool worked = oldest_ != newest_;
   while (oldest_ != newest_) complete_oldest(Syndrome::flushed);
   const bool had_fault = entries_.has_fault();
@@ -387,7 +388,7 @@ bool Proxy::flush_sends() noexcept {
   return worked;
 }
 
-bool Proxy::flush_receives() noexcept {
+bool QueueEmulator::flush_receives() noexcept {
   std::uint64_t left = receives_.look();
   for (std::uint64_t i = 0; i != left; ++i) static_cast<void>(receives_.read());
   left = receives_.next() - receives_.retired();
@@ -402,16 +403,16 @@ bool Proxy::flush_receives() noexcept {
   return left != 0;
 }
 
-void Proxy::leave() noexcept {
+void QueueEmulator::leave() noexcept {
   parts_.completions.remove(tag_, most_sends_ + most_receives_, outstanding());
   sending_ = false;
 }
 
-std::string Proxy::described() const {
-  return fmt::format("proxy '{}' of {}", name(), parts_.queue_pair.described());
+std::string QueueEmulator::described() const {
+  return fmt::format("emulator '{}' of {}", name(), parts_.queue_pair.described());
 }
 
-std::string Proxy::described(std::uint64_t position) const {
+std::string QueueEmulator::described(std::uint64_t position) const {
   return fmt::format("{}: entry {}", described(), position);
 }
 
