@@ -35,8 +35,8 @@ class Environment final : progress::EventHandler {
   }
 
   /// Turns the engine until `ready()`. `interval`: the longest sleep between two calls of it, for
-  /// conditions without an event. Throws the Error of fail(), core::Interrupted, and Error (timed_out),
-  /// which names `what` did not come.
+  /// conditions without an event. Throws the Error of fail(), core::Interrupted, and Error
+  /// (timed_out), which names `what` did not come.
   template <class Condition>
   void wait(Condition ready, const char* what, core::Duration interval = core::Duration::max()) {
     if (ready()) return;

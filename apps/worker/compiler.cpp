@@ -207,7 +207,7 @@ CompilerRun run_compiler(const std::vector<std::string>& command, const PrivateF
     }
     ::poll(ready.data(), ready.size(), talks ? static_cast<int>(left) : kLookMs);
     // SIGHUP rereads what is read after this.
-    if (const int signal = signals.take(); signal != 0 && signal != SIGHUP) throw core::Interrupted();
+    if (const int came = signals.take(); came != 0 && came != SIGHUP) throw core::Interrupted();
     if (talks && ready[1].revents != 0) talks = read_output(reading.get(), run.output);
   }
   run.failure = process.failure();
