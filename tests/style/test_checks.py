@@ -77,7 +77,7 @@ def run(check, *arguments):
     return done.returncode, done.stdout
 
 
-CHECKS = ["coverage", "layers", "format", "headers", "idioms", "mutants", "shell", "sizes", "skips", "words",
+CHECKS = ["coverage", "layers", "format", "headers", "idioms", "mutants", "names", "shell", "sizes", "skips", "words",
           "spelling", "units"]
 
 
@@ -147,6 +147,31 @@ def test_layers_looks_into_folders_that_have_rows(tree, path, include, complaint
     status, output = run("layers", tree)
     assert (status == 0) == (complaint is None), output
     assert (f"lib/comch/{path}:1: {complaint}" if complaint else " 0 violations") in output
+
+
+@pytest.mark.parametrize("path, text, found", [
+    ("apps/server/ring.hpp", "namespace a {\n\nstruct Ring {};\n\n}\n", True),
+    ("apps/server/ring.cpp", "namespace {\n\nenum class Ring : int {\n  one,\n};\n\n}\n", True),
+    ("apps/server/ring.cpp", "template <class T>\nclass alignas(a::kLine) Ring final : Base<T>,\n  Other {};\n", True),
+    ("apps/server/ring.hpp", "class Ring;\n\nenum class Ring : int;\n", False),
+    ("apps/server/ring.cpp", "struct Owner {\n  struct Ring {};\n};\n", False),
+    ("apps/server/ring.cpp", "struct Ring::State {};\n\ntemplate <>\nstruct Ring<int> {};\n", False),
+    ("tests/ring.hpp", "struct Ring {};\n", False),
+])
+def test_names_finds_a_type_whose_name_another_file_has(tree, path, text, found):
+    plant(tree, "kernels/ring.hpp", "/// A ring.\nclass Ring {\n};\n")
+    plant(tree, path, text)
+    status, output = run("names", tree)
+    assert (status == 1) == found, output
+    assert ("kernels/ring.hpp:2: Ring is also defined in apps/server/ring" in output) == found, output
+
+
+def test_names_wants_no_exception_that_nothing_needs(tree):
+    plant(tree, "apps/client/options.hpp", "struct Options {};\n")
+    status, output = run("names", tree)
+    assert status == 1 and "Options is defined in one file and needs no exception" in output
+    plant(tree, "apps/server/options.hpp", "struct Options {};\n")
+    assert run("names", tree)[0] == 0
 
 
 def test_format_finds_a_file_that_is_not_formatted(tree):
