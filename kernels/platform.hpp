@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-/// What makes the same source a CUDA kernel and plain C++. Headers in kernels/ are C++17
-/// (for nvcc 11.8) and include nothing of lib/.
+/// Macros and a function for source that is a CUDA kernel and plain C++. Headers in kernels/ are
+/// C++17 (for nvcc 11.8) and include nothing of lib/.
 #if defined(__CUDACC__)
 #define OFFLOAD_HOST_DEVICE __host__ __device__
 #else
