@@ -54,7 +54,7 @@ struct Model {
   }
 };
 
-// What a group does: leaves the 10 outputs in every lane.
+// The group runs the model, which leaves the 10 outputs in every lane.
 
 template <class Stored>
 OFFLOAD_HOST_DEVICE void run(const SingleLane&, const Request& request, const Model<Stored>& model,
@@ -110,7 +110,7 @@ struct Weights {
 };
 
 /// One warp, for a message of a batch: a lane has 16 of a layer's 512 numbers in its registers, in
-/// runs as long as what it reads of weights.
+/// runs as long as its reads of weights.
 template <class Stored>
 struct WarpLayers {
   static constexpr std::uint32_t kRun = Weights<Stored>::kCount;
@@ -118,7 +118,7 @@ struct WarpLayers {
 
   float numbers[kHidden / 32];
 
-  /// The number that `index` of a lane's is.
+  /// Returns which of the layer's numbers is the lane's number `index`.
   __device__ static std::uint32_t number(std::uint32_t index, std::uint32_t lane) {
     return (index / kRun * 32 + lane) * kRun + index % kRun;
   }
@@ -128,7 +128,7 @@ struct WarpLayers {
     for (std::uint32_t i = 0; i < kHidden / 32; ++i) numbers[i] = __ldg(biases + number(i, lane));
   }
 
-  /// Adds what input `k` with the value `from` does.
+  /// Adds the contribution of input `k`, whose value is `from`.
   __device__ void add(std::uint32_t lane, const Stored* weights, std::uint32_t k, float from) {
 #pragma unroll
     for (std::uint32_t run = 0; run < kRuns; ++run) {
@@ -140,7 +140,7 @@ struct WarpLayers {
   }
 };
 
-/// No channel has such a message for a warp alone: this one's packets do not hold it.
+/// Not used by any channel, which has no such message for a warp alone: its packets do not hold it.
 template <class Stored>
 __device__ void run(const Warp&, const Request&, const Model<Stored>&, float*) {}
 
