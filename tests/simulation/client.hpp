@@ -6,7 +6,7 @@
 
 namespace offload::simulation {
 
-/// What clients tell each other and the director.
+/// The state that the clients and the director share.
 struct Load {
   std::uint64_t running = 0;
   std::uint64_t answered = 0;
