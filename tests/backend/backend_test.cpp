@@ -12,7 +12,7 @@
 #include "tests/kernels/reference.hpp"
 #include "tests/support/thrown.hpp"
 
-/// What every back end does, with each of them that can run here.
+/// Tests of all back ends, with each of them that can run here.
 namespace offload::backend {
 namespace {
 
@@ -71,7 +71,7 @@ class Backends : public testing::TestWithParam<Kind> {
     backend_->start(std::move(served), service);
   }
 
-  /// Keeps the channel full with `count` messages of `length(i)` bytes, and looks at every answer.
+  /// Keeps the channel full with `count` messages of `length(i)` bytes, and checks every answer.
   template <class Length>
   void expect_right_answers(ServedChannel& channel, const std::string& service, std::uint32_t count,
                             Length length) {
