@@ -15,10 +15,10 @@ OFFLOAD_HOST_DEVICE inline std::uint64_t address_of(const void* at) {
 }
 
 enum class LoadKind : std::uint32_t {
-  post,        ///< entries and doorbells alone; no completion is looked for
+  post,        ///< entries and doorbells alone; completions are not polled
   rate,        ///< posted and completed
   round_trip,  ///< one entry at a time
-  signal,      ///< put with signal to a group, which answers so
+  signal,      ///< put with signal to a group, which answers with the same
   ping_pong,   ///< the same with sends and receives
 };
 

@@ -194,9 +194,9 @@ struct BlockNumbers {
   float sums[kMostSlices][kHidden];  ///< each over a slice of the inputs
   float outputs[kOutputs];
 
-  /// From `numbers` to `numbers`, of which the layer takes `count`. A thread adds for a run of
-  /// outputs over a slice of the inputs, and has eight reads of weights under way: 64 KiB a block,
-  /// as the way from the L2 cache is long.
+  /// Replaces `numbers` by the layer's outputs; the layer reads `count` of them. A thread adds for a
+  /// run of outputs over a slice of the inputs, and has eight reads of weights in progress: 64 KiB a
+  /// block, as the latency of the L2 cache is long.
   __device__ void layer(std::uint32_t count, const Stored* weights, const float* biases) {
     constexpr std::uint32_t kUnderWay = 8;
     const std::uint32_t size = ThreadBlock::size();
@@ -300,7 +300,8 @@ struct Mlp {
     });
   }
 
-  /// From --service-option weights=FILE, kept as storage=fp32 or bf16. Throws std::exception.
+  /// Makes the service from --service-option weights=FILE, kept as storage=fp32 or bf16. Throws
+  /// std::exception.
   static Mlp make(ServiceSetup& setup) {
     const std::vector<float> parameters = read(setup.option("weights"));
     const std::string storage = setup.option("storage", "fp32");
@@ -320,7 +321,8 @@ struct Mlp {
                                              (mlp::kHidden + 1) * mlp::kHidden +
                                              (mlp::kHidden + 1) * mlp::kOutputs;
 
-  /// By comparing: an index that is no constant would take the numbers out of a GPU's registers.
+  /// Selects by comparing: an index that is not constant would move the numbers out of a GPU's
+  /// registers.
   OFFLOAD_HOST_DEVICE static std::uint32_t word_of(const float (&outputs)[mlp::kOutputs],
                                                    std::uint32_t index) {
     std::uint32_t word = 0;
@@ -331,7 +333,7 @@ struct Mlp {
     return word;
   }
 
-  /// To the nearest, ties to even.
+  /// Rounds to the nearest, ties to even.
   static std::uint16_t to_bf16(float weight) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, &weight, sizeof bits);
