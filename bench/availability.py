@@ -176,7 +176,7 @@ def replacements(options, stage):
 
 
 def freezes(stage, count):
-    """Stops the active worker until another has its channels, then lets it go on: it comes back as
+    """Stops the active worker until another has its channels, then lets it continue: it attaches again as
     the stand-by."""
     active, waiting = stage.worker("--stand-by"), stage.worker("--stand-by")
     for worker in (active, waiting):

@@ -75,7 +75,7 @@ class Probe:
     def _run(self):
         try:
             self._drive()
-        except Exception as failure:  # whatever it is: end() tells
+        except Exception as failure:  # of any kind: end() raises it
             self.failure = failure
 
     def _drive(self):

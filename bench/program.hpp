@@ -20,8 +20,8 @@ inline void add_sizes(cli::CommandLine& line, std::vector<std::uint32_t>& sizes)
       "Use these message sizes, in bytes");
 }
 
-/// The body of a main: `declare` adds an option for each of Options' members but output, `run`
-/// measures and returns the exit status. What they throw is the program's last word.
+/// Runs the body of a main: `declare` adds an option for each of Options' members but output; `run`
+/// measures and returns the exit status. An exception of either is the program's last message.
 template <class Options, class Declare>
 int run_program(int argc, char** argv, const std::string& name, const std::string& description,
                 Declare declare, int (*run)(const Options&)) {

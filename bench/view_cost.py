@@ -68,8 +68,8 @@ def health(port, count):
 
 
 def in_stages(port, view, size, count):
-    """With a client that has one request in flight and polls for its answer, so that it need not wait to
-    be woken: returns the median share of a request's time at the client that /trace explains."""
+    """Returns the median share of a request's time at the client that /trace explains. The client has one request
+    in flight and polls for its answer, so that it need not wait to be woken."""
     request = struct.pack(">III", 12 + size, REQUEST, size) + bytes(size)
     times = []
     with socket.create_connection(("127.0.0.1", port), LIMIT_S) as client:

@@ -36,8 +36,8 @@ endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 if(CMAKE_CROSSCOMPILING)
-  # Debian's prometheus-cpp-dev depends on a program, so it is there for one architecture at a time: the
-  # headers are the building machine's, the library comes with its own package, which has no plain name.
+  # Debian's prometheus-cpp-dev depends on a program, so it is installed for one architecture at a time: the
+  # headers are the building machine's, the library comes from its own package, which has no plain name.
   find_library(PROMETHEUS_LIBRARY NAMES prometheus-cpp-core libprometheus-cpp-core.so.1.0 REQUIRED)
   add_library(PkgConfig::PROMETHEUS UNKNOWN IMPORTED)
   set_target_properties(PkgConfig::PROMETHEUS PROPERTIES IMPORTED_LOCATION ${PROMETHEUS_LIBRARY})

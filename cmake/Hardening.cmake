@@ -23,7 +23,7 @@ if(OFFLOAD_HARDENING AND NOT OFFLOAD_SANITIZE)
     $<$<COMPILE_LANGUAGE:CXX>:${flags}>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>:-U_FORTIFY_SOURCE
       -D_FORTIFY_SOURCE=${fortify}>
-    # Not FORTIFY_SOURCE: its wrappers of memcpy and others would be device code's, too.
+    # Without FORTIFY_SOURCE: its wrappers of memcpy and others would also be used in device code.
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_flags}>)
   target_link_options(offload_hardening INTERFACE
     -pie LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)

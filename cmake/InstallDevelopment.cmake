@@ -1,8 +1,8 @@
 # The interface for other programs, as the CMake package dpu-gpu-offload and by pkg-config: the clients' end of the
-# wire format, the headers of device code, and what a service module is made of. It is what other projects cannot get in
-# another way: bytes that docs/reference/wire-protocol.md calls stable, formats of network cards, and an interface with
-# a version (kernels/module/service_interface.hpp). All else is the programs' own; who writes a transport or a back end
-# does it in the source tree.
+# wire format, the headers of device code, and the parts of a service module. These are the things that other projects
+# cannot get in another way: bytes that docs/reference/wire-protocol.md calls stable, formats of network cards, and an
+# interface with a version (kernels/module/service_interface.hpp). All other code belongs to the programs; transports
+# and back ends are written in the source tree.
 include(CMakePackageConfigHelpers)
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/dpu-gpu-offload)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/dpu-gpu-offload)
@@ -16,8 +16,8 @@ target_link_libraries(offload_client_protocol PRIVATE $<BUILD_INTERFACE:offload_
 target_sources(offload_client_protocol PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/lib
   FILES lib/protocol/bytes.hpp lib/protocol/frame.hpp)
 
-# With the worker's loop and its kernels, which a service module instantiates; without the services that are built in,
-# but for echo, which batches are sent by.
+# The headers include the worker's loop and its kernels, which a service module instantiates. They do not include the
+# built-in services, except echo, which sends batches.
 file(GLOB device_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} kernels/*.hpp kernels/*.cuh
   kernels/comch/*.hpp kernels/graph/*.hpp kernels/graph/*.cuh kernels/module/*.hpp kernels/packet/*.hpp kernels/packet/*.cuh
   kernels/rdma/*.hpp)
@@ -30,7 +30,7 @@ target_compile_features(offload_device_headers INTERFACE cxx_std_17)
 target_sources(offload_device_headers INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}
   FILES ${device_headers})
 
-# As it will be beside the programs, whose --service-source looks there.
+# The layout is that of the installation, where --service-source looks beside the programs.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/dpu-gpu-offload)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/kernels ${PROJECT_BINARY_DIR}/include/dpu-gpu-offload/kernels SYMBOLIC)
 
@@ -40,7 +40,7 @@ install(EXPORT dpu-gpu-offload NAMESPACE dpu-gpu-offload:: COMPONENT dev DESTINA
   FILE dpu-gpu-offload-targets.cmake)
 configure_package_config_file(cmake/dpu-gpu-offload-config.cmake.in
   ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config.cmake INSTALL_DESTINATION ${package})
-# Before 1.0 a minor version may change what a program is compiled against.
+# Before 1.0 a minor version may change the interface that a program is compiled against.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/dpu-gpu-offload-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/dpu-gpu-offload-config.cmake

@@ -15,7 +15,7 @@ if(OFFLOAD_SANITIZE)
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${OFFLOAD_SANITIZE} -fno-omit-frame-pointer
       -fno-sanitize-recover=all>)
   target_link_options(offload_flags INTERFACE -fsanitize=${OFFLOAD_SANITIZE})
-  # As gcc names them itself; clang only does from 21 on.
+  # gcc defines these names itself; clang does so only from 21 on.
   string(TOUPPER "${OFFLOAD_SANITIZE}" sanitizers)
   foreach(sanitizer ADDRESS THREAD)
     if(sanitizers MATCHES ${sanitizer})

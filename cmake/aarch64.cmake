@@ -6,7 +6,7 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
-# For CMake's own modules that call pkg-config, for example to find OpenSSL.
+# CMake's own modules call pkg-config, for example to find OpenSSL.
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
 find_program(OFFLOAD_QEMU NAMES qemu-aarch64-static qemu-aarch64)
 if(OFFLOAD_QEMU)

@@ -54,13 +54,13 @@ class IoThread final : progress::Pollable {
     /// Called on the thread when serving() has changed.
     std::function<void()> on_moved;
     ClientLimits client_limits{};
-    /// Of all threads together.
+    /// Shared by all threads.
     std::shared_ptr<ClientMemory> client_memory = std::make_shared<ClientMemory>(kUnlimited, 1);
-    /// Where a stall or a culprit is told, beside the log; null: nowhere.
+    /// Also records stalls and culprits, which the log has too; null: no event log.
     std::shared_ptr<telemetry::EventLog> events{};
-    /// Of this thread alone.
+    /// This thread's metrics.
     std::shared_ptr<ThreadMetrics> metrics = std::make_shared<ThreadMetrics>();
-    /// Of all threads together.
+    /// Shared by all threads, as `waiting` is.
     std::shared_ptr<RetryState> retries = std::make_shared<RetryState>();
     std::shared_ptr<WaitingAddresses> waiting = std::make_shared<WaitingAddresses>();
   };

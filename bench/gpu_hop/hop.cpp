@@ -146,7 +146,7 @@ void Hop::run(std::uint64_t messages, const Pace& pace) {
         fault_ = "no response to message " + std::to_string(received_);
       }
       if (!fault_.empty()) return;
-      // Like the server: the answering thread may need this very processor.
+      // The server yields too: the answering thread may need this very processor.
       if (requester_.wakeup() == channel::Wakeup::doorbell) std::this_thread::yield();
       continue;
     }

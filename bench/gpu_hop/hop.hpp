@@ -88,16 +88,17 @@ class Hop {
   /// How messages are sent.
   struct Pace {
     std::uint32_t in_flight;
-    /// All in flight are posted and flushed at once, and again when all are answered.
+    /// Posts and flushes all messages at once, and again when all are answered.
     bool together;
     core::Duration gap;  ///< a pause before it sends again
   };
   /// Sends `messages` and checks each response. Ends early with a fault.
   void run(std::uint64_t messages, const Pace& pace);
 
-  /// To "response seen": from "flushed", if one is in flight, of every message. Else of a share of
-  /// those that are the first of their turn, from before they are posted, as the worker may have
-  /// them before the flush. For messages posted together: to the last response.
+  /// Returns the times to "response seen". With one message in flight they start at "flushed", for
+  /// every message. Otherwise they are of a share of the messages that are first in their turn, and
+  /// start before the post, as the worker may have the message before the flush. For messages
+  /// posted together they end at the last response.
   [[nodiscard]] const metrics::LatencyHistogram& latency() const { return latency_; }
   /// Returns the times to post the messages of a flush, and to flush.
   [[nodiscard]] const metrics::LatencyHistogram& fill() const { return fill_; }
@@ -105,8 +106,8 @@ class Hop {
   /// Empty if every response was right.
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
-  /// For the requester. As a server does, it has done with responses when it returns; the slots are
-  /// released once a turn.
+  /// Called by the requester. Like a server, it has finished with responses when it returns; the
+  /// slots are released once a turn.
   void on_response(channel::PostRecvTask& task);
   /// on_response() detects a response longer than its request.
   [[nodiscard]] std::uint32_t longest_response(std::uint32_t length) const {

@@ -29,7 +29,7 @@ class Initiator {
 };
 
 std::unique_ptr<Initiator> make_cpu_initiator();
-/// Null: this build has no CUDA. Throws Error: there is no GPU.
+/// Returns null if this build has no CUDA. Throws Error if there is no GPU.
 std::unique_ptr<Initiator> make_gpu_initiator();
 
 }  // namespace offload::bench

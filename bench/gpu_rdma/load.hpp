@@ -15,10 +15,10 @@ OFFLOAD_HOST_DEVICE inline std::uint64_t address_of(const void* at) {
 }
 
 enum class LoadKind : std::uint32_t {
-  post,        ///< entries and doorbells alone; no completion is looked for
+  post,        ///< entries and doorbells alone; completions are not polled
   rate,        ///< posted and completed
   round_trip,  ///< one entry at a time
-  signal,      ///< put with signal to a group, which answers so
+  signal,      ///< put with signal to a group, which answers with the same
   ping_pong,   ///< the same with sends and receives
 };
 
@@ -26,7 +26,7 @@ enum class LoadKind : std::uint32_t {
 struct Part {
   rdma::SendQueue send;
   rdma::ReceiveQueue receives;  ///< its own
-  std::uint8_t* local;          ///< 64 bytes, then 8 for what an atomic finds, then 64 received
+  std::uint8_t* local;          ///< 64 bytes, 8 for the old value of an atomic, 64 received
   std::uint64_t remote;         ///< 64 bytes of the peer
   std::uint64_t peer_signal;    ///< a word of the peer
   std::uint64_t* signal;        ///< its own

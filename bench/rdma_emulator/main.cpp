@@ -71,7 +71,7 @@ double beside_their_owner(const Options& options) {
     while (completed < runs && core::Clock::now() - begin < kLimit) {
       for (auto& each : queues.owners) {
         completed += each.poll();
-        // Twice a run may be under way, of a ring of four.
+        // Two runs may be in progress; the ring has room for four.
         if (posted < runs && each.under_way() < 2 * options.run) {
           each.post_run(options.run, false);
           ++posted;
@@ -90,7 +90,8 @@ double beside_their_owner(const Options& options) {
   return double(runs) * options.run / core::to_seconds(spent);
 }
 
-/// From the post of one entry to its completion, the emulator being on another thread.
+/// Returns the times from the post of one entry to its completion; the emulator is on another
+/// thread.
 std::unique_ptr<metrics::LatencyHistogram> round_trips(const Options& options) {
   Queues queues(1, 16);
   auto histogram = std::make_unique<metrics::LatencyHistogram>();

@@ -108,7 +108,7 @@ int measure(const Options& options) {
   for (; now - begin < options.duration; now = core::Clock::now()) responses += client.exchange();
   const double seconds = core::to_seconds(now - begin);
   const double rate = static_cast<double>(responses) / seconds;
-  // By Little's law, because the send times are not kept.
+  // Little's law gives the mean, because the send times are not kept.
   const double mean_us = options.in_flight / rate * 1e6;
   fmt::print("{:.0f} responses/s, {:.3f} us each on average\n", rate, mean_us);
   json.write({{"io_rate_miops", rate / 1e6}, {"mean_us", mean_us}});

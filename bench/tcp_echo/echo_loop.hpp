@@ -36,7 +36,7 @@ class EchoLoop {
   /// Serves until `stop` is readable. To be called once, on the loop's own thread.
   void run();
 
-  // For the thread that accepts:
+  // The accepting thread calls these:
 
   /// Hands over a connected, non-blocking socket. Throws Error.
   void give(core::Fd socket);

@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "tests/backend/served_channel.hpp"
 
-/// What back ends with a thread a channel do besides: they sleep, are woken and wake.
+/// Tests of back ends with a thread for each channel: they sleep, are woken and wake their peers.
 namespace offload::backend {
 namespace {
 
@@ -43,7 +43,7 @@ class RingingBackends : public testing::TestWithParam<RingingKind> {
     backend_->start({channel_.to_backend()}, "reverse");
   }
 
-  /// Whether its thread has armed the doorbell: it sleeps, or is about to.
+  /// Returns whether its thread has armed the doorbell: it sleeps, or is about to.
   [[nodiscard]] bool sleeps() {
     return __atomic_load_n(&channel_.memory().response_header().requests.armed, __ATOMIC_RELAXED) !=
            0;
@@ -87,7 +87,7 @@ TEST_P(RingingBackends, AnAnswerWakesTheServer) {
   requester.set_wakeup(channel::Wakeup::doorbell);
   for (std::uint32_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(support::eventually([&] { return sleeps(); }));
-    // It has its slot at once, as it is long: so there is something to be woken for.
+    // It is long and has its own slot at once: so there is a reason to wake the thread.
     const auto message = support::random_bytes(channel::BatchBuffer::kLongest + 1, i);
     ASSERT_TRUE(channel_.gather(message));
     requester.slots().arm();

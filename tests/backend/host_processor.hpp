@@ -14,17 +14,17 @@
 
 namespace offload::backend::test {
 
-/// What a test tells a processor, from another thread.
+/// A test's orders to a processor, given from another thread.
 struct Orders {
-  std::atomic<bool> hold{false};         ///< batches stay under way
+  std::atomic<bool> hold{false};         ///< batches stay in progress
   std::atomic<bool> fail_launch{false};  ///< the next ones
   std::atomic<bool> fail_batch{false};
-  std::atomic<bool> spoil{false};  ///< answers are none
+  std::atomic<bool> spoil{false};  ///< answers are invalid
   std::atomic<std::uint32_t> launched{0};
   std::atomic<std::uint32_t> most_messages{0};  ///< of a batch
 };
 
-/// A processor on the thread that asks it: a batch is under way until it was looked at twice.
+/// A processor on the thread that polls it: a batch is in progress until it was polled twice.
 class HostProcessor final : public BatchProcessor {
  public:
   HostProcessor(Orders& orders, std::string service, std::uint32_t max_length,

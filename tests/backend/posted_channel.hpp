@@ -70,34 +70,35 @@ class PostedChannel {
   PostedChannel& operator=(const PostedChannel&) = delete;
 
   [[nodiscard]] const channel::SharedChannel& to_backend() const { return import_; }
-  /// Why the card did not take what was posted; empty if it did. Ends the card.
+  /// Returns why the card did not take the posted entries; empty if it did. Ends the card.
   [[nodiscard]] std::string fault() {
     end();
     return card_.fault();
   }
 
-  /// In a slot of its own. False if the channel is full.
+  /// Posts a message in a slot for it alone. Returns false if the channel is full.
   bool post(std::span<const std::byte> message) { return server.post(message); }
-  /// With others in a slot, if it is short, until flush(). False if the channel is full.
+  /// Posts a short message in a slot with others, until flush(). Returns false if the channel is
+  /// full.
   bool gather(std::span<const std::byte> message) {
     return server.requester.post(message, channel::test::Server::somebody()).ok();
   }
   void flush() { server.requester.flush(); }
-  /// A first request that claims to have `length` bytes, as no requester would write it.
+  /// Writes a first request that claims to have `length` bytes, as no requester would.
   void forge_length(std::uint32_t length) {
     const kernels::ChannelView view = here_.endpoint().view;
     kernels::store_packet(view.request(0).packets, {{length, 0, 0}, view.layout.flag_of(0)});
   }
-  /// Whether the response to that is there, and says that it was malformed.
+  /// Returns whether the response to that is there, with the status of a malformed request.
   [[nodiscard]] bool refused() {
     const kernels::ChannelView view = there_.endpoint().view;
     const kernels::Packet header = kernels::load_packet(view.response(0).packets);
     return header.flag == view.layout.flag_of(0) &&
            header.data[1] == static_cast<std::uint32_t>(kernels::ResponseStatus::bad_length);
   }
-  /// The next response, if it is there; its slot is free then.
+  /// Returns the next response, if it is there, and frees its slot.
   std::optional<support::Bytes> take() { return server.take(); }
-  /// The next response, waited for; nothing if it does not come within a bound.
+  /// Waits for the next response and returns it; nothing if it does not come within a bound.
   std::optional<support::Bytes> await() {
     std::optional<support::Bytes> response;
     support::eventually([&] { return (response = take()).has_value(); },
@@ -117,8 +118,8 @@ class PostedChannel {
     EXPECT_EQ(kernels::rdma::post_receive(receive_, receives_, {}), kernels::rdma::Posted::done);
     kernels::rdma::publish(receive_, receives_);
   }
-  /// What the server's connection does: it sets the flag of a response that is there. Returns
-  /// whether one was.
+  /// Does the work of the server's connection: it sets the flag of a response that is there.
+  /// Returns whether there was one.
   bool take_immediates() {
     bool worked = false;
     kernels::rdma::Completion completion{};
@@ -131,7 +132,8 @@ class PostedChannel {
     }
     return worked;
   }
-  /// Requests where the back end has them, responses where the card writes them.
+  /// Returns an endpoint with requests where the back end has them, responses where the card
+  /// writes.
   static channel::ChannelEndpoint server_end(channel::ChannelEndpoint here,
                                              const channel::ChannelEndpoint& there) {
     here.view.responses = there.view.responses;
@@ -145,9 +147,9 @@ class PostedChannel {
 
   channel::ChannelMemory here_;
   channel::ChannelMemory there_;
-  /// The card writes at addresses of its own: the order between the server's reading of a slot and
-  /// the next write there goes by the requests, which the back end has at other addresses than the
-  /// server, so that ThreadSanitizer does not see it.
+  /// The card writes at separate addresses: the requests order the server's read of a slot before
+  /// the next write there, and the back end has these at other addresses than the server, so that
+  /// ThreadSanitizer does not see that order.
   channel::ImportedChannel there_at_card_;
   std::shared_ptr<memory::MemoryRegion> queue_;
   kernels::rdma::SharedSendState state_{};

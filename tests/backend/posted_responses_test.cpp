@@ -43,7 +43,7 @@ class PostedResponses : public testing::TestWithParam<PostingKind> {
 
   void start(PostedChannel& channel) { backend_->start({channel.to_backend()}, "reverse"); }
 
-  /// Keeps the channel full with messages of `length(i)` bytes, and looks at every answer.
+  /// Keeps the channel full with messages of `length(i)` bytes, and checks every answer.
   template <class Length>
   static void expect_right_answers(PostedChannel& channel, std::uint32_t count, Length length) {
     std::deque<Bytes> due;
@@ -106,7 +106,7 @@ TEST_P(PostedResponses, OfBatches) {
   EXPECT_EQ(channel.fault(), "");
 }
 
-// What is refused is a response as well.
+// A refusal is posted as a response as well.
 TEST_P(PostedResponses, OfAMalformedRequest) {
   PostedChannel channel(8, 1000);
   start(channel);

@@ -13,7 +13,7 @@
 
 namespace offload::backend::test {
 
-/// A channel with its server's end played by the test, to be served by a back end.
+/// A channel that a back end serves; the test acts as its server's end.
 class ServedChannel {
  public:
   /// `first`: the sequence of its first message.
@@ -25,12 +25,13 @@ class ServedChannel {
             channel_memory.descriptor(), channel::test::passed_fds(channel_memory))) {}
 
   [[nodiscard]] const channel::SharedChannel& to_backend() const { return import_; }
-  /// The memory as the server has it, for what no requester would write.
+  /// Returns the server's view of the memory, for content that no requester would write.
   [[nodiscard]] kernels::ChannelView memory() { return channel_memory.endpoint().view; }
 
-  /// In a slot of its own. False if the channel is full.
+  /// Posts a message in a slot for it alone. Returns false if the channel is full.
   bool post(std::span<const std::byte> message) { return server.post(message); }
-  /// With others in a slot, if it is short, until flush(). False if the channel is full.
+  /// Posts a short message in a slot with others, until flush(). Returns false if the channel is
+  /// full.
   bool gather(std::span<const std::byte> message) {
     return server.requester.post(message, channel::test::Server::somebody()).ok();
   }
@@ -55,10 +56,10 @@ class ServedChannel {
     channel_memory.endpoint().ringer.ring();
   }
 
-  /// The next response, if it is there; reposted at once.
+  /// Returns the next response, if it is there; it is reposted at once.
   std::optional<support::Bytes> take() { return server.take(); }
 
-  /// The next response, waited for; nothing if it does not come within a bound.
+  /// Waits for the next response and returns it; nothing if it does not come within a bound.
   std::optional<support::Bytes> await() {
     std::optional<support::Bytes> response;
     support::eventually([&] { return (response = take()).has_value(); },

@@ -10,19 +10,19 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-/// Modules of services, as tests/services has them: the right ones and each kind of wrong one.
+/// Tests with the modules of tests/services: valid ones and each kind of invalid one.
 namespace offload::backend {
 namespace {
 
 using core::ErrorCode;
 
 std::string module(const std::string& name) {
-  // Beside the folder of the tests' programs, here and in a bundle.
+  // The modules are in a folder beside that of the tests' programs, here and in a bundle.
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   return here.parent_path() / "services" / (name + ".so");
 }
 
-/// What `what` throws, in one line that has all of `parts`.
+/// Expects that `what` throws an error with one line that has all of `parts`.
 template <class What>
 void expect_refused(What what, ErrorCode code, const std::vector<std::string>& parts) {
   const core::Error error = support::thrown_by(what);

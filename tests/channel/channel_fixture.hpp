@@ -15,7 +15,7 @@
 
 namespace offload::channel::test {
 
-/// The descriptors of a channel as they arrive at a worker: copies.
+/// Returns copies of a channel's descriptors, as they arrive at a worker.
 inline OwnedChannelFds passed_fds(const ChannelMemory& memory) {
   OwnedChannelFds passed;
   for (std::size_t i = 0; i < passed.size(); ++i) {
@@ -24,7 +24,7 @@ inline OwnedChannelFds passed_fds(const ChannelMemory& memory) {
   return passed;
 }
 
-/// A requester on an engine of its own, whose messages are sent and taken one by one.
+/// A requester on a separate engine, which sends and takes messages one by one.
 class Server {
  public:
   explicit Server(const ChannelEndpoint& endpoint) : requester(endpoint, *this) {
@@ -32,13 +32,14 @@ class Server {
     requester.set_wakeup(Wakeup::doorbell);
   }
 
-  /// Whose request it is if the test does not say: without anybody's it would be given up.
+  /// Returns the client of a request if the test names none: a request without one would be given
+  /// up.
   static void* somebody() {
     static char one;
     return &one;
   }
 
-  /// False if the channel is full. In a slot of its own.
+  /// Posts a message in a slot for it alone. Returns false if the channel is full.
   bool post(std::span<const std::byte> message, void* user_data = somebody()) {
     const core::Status status = requester.post(message, user_data);
     EXPECT_TRUE(status.ok() || status.error() == core::ErrorCode::again);
@@ -46,7 +47,7 @@ class Server {
     return status.ok();
   }
 
-  /// The next response's task, if it is there.
+  /// Returns the next response's task, if it is there.
   PostRecvTask* receive() {
     if (received_.empty()) engine.progress();
     if (received_.empty()) return nullptr;
@@ -55,7 +56,7 @@ class Server {
     return task;
   }
 
-  /// The next response's payload, its slot freed; nothing if it is not there.
+  /// Returns the next response's payload and frees its slot; nothing if it is not there.
   std::optional<support::Bytes> take() {
     PostRecvTask* const task = receive();
     if (task == nullptr) return std::nullopt;

@@ -37,7 +37,7 @@ class ChannelMemoryTest : public testing::Test {
     return thrown_by([&] { ImportedChannel(descriptor, test::passed_fds(memory_)); }).code();
   }
 
-  /// The good one but for its region, of one memfd.
+  /// Returns the valid descriptor with another region, of one memfd.
   protocol::ChannelDescriptor with(memory::Access access,
                                    decltype(memory::RegionBlob::ranges) ranges) {
     auto descriptor = good_;
@@ -82,8 +82,8 @@ TEST_F(ChannelMemoryTest, BeginsWhereItIsTold) {
   EXPECT_EQ(ImportedChannel(memory.descriptor(), test::passed_fds(memory)).first_sequence(), 4711U);
 }
 
-// Requests are the server's alone to write: a worker could change them under it when they are
-// moved to the next one.
+// Only the server may write requests: a worker could otherwise change them while they are moved to
+// the next worker.
 TEST_F(ChannelMemoryTest, AWorkerCannotMapRequestsForWriting) {
   const auto fds = test::passed_fds(memory_);
   EXPECT_EQ(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0].get(), 0),
@@ -91,7 +91,7 @@ TEST_F(ChannelMemoryTest, AWorkerCannotMapRequestsForWriting) {
   const std::byte one{1};
   EXPECT_EQ(::pwrite(fds[0].get(), &one, 1, 0), -1);
   EXPECT_NE(::ftruncate(fds[0].get(), 0), 0);
-  // It may have a descriptor of its own, open for writing: the seal is the file's.
+  // The worker may open a separate descriptor for writing: the seal belongs to the file.
   const core::Fd reopened(
       ::open(("/proc/self/fd/" + std::to_string(fds[0].get())).c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_TRUE(reopened.valid());
@@ -207,7 +207,7 @@ TEST_F(ChannelMemoryTest, ThePeerThatPassedADoorbellCannotMakeItBlock) {
   for (const int fd : {waiting, ringing}) {
     ASSERT_EQ(::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
   }
-  ::alarm(30);  // ends the program in place of waiting for ever
+  ::alarm(30);  // ends the program instead of waiting for ever
   import.waiter().drain();
   import.view().response_header().responses.armed = 1;
   import.ringer().ring();
@@ -224,8 +224,8 @@ TEST_F(ChannelMemoryTest, RefusesADoorbellThatIsNoPipe) {
   }
 }
 
-// 412 GB, more than most machines have: a test that took the pages would not end well there. Less
-// than the 1.5 TiB of address space that ThreadSanitizer leaves.
+// The memory has 412 GB, more than most machines: a test that used the pages would fail there. It
+// is less than the 1.5 TiB of address space that ThreadSanitizer does not use.
 TEST(TryMemory, TakesNoPages) {
   try_memory(3, kernels::kMaxDepth, kernels::kMaxMessageLength, kernels::kMaxMessageLength);
 }

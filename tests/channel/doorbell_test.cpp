@@ -103,10 +103,10 @@ TEST_F(Doorbell, APeerThatHasClosedItsEndHarmsNobody) {
   EXPECT_EQ(word_.armed, 0U);
 }
 
-/// One number at a time from producer to waiter, the way that channel and engine do it: the waiter
-/// arms and looks while the producer publishes and rings. One that would sleep now does not (which
-/// would limit the rounds to what a sleep costs), but waits in memory until the ring is over: if
-/// that has not come through by then, it never will.
+/// Passes one number at a time from producer to waiter, as channel and engine do it: the waiter
+/// arms and looks while the producer publishes and rings. A waiter that would sleep now does not
+/// (the rounds would be limited by the cost of a sleep), but waits in memory until the ring is
+/// over: if the ring has not arrived by then, it never will.
 class Race {
  public:
   void run() {
@@ -167,7 +167,7 @@ TEST(DoorbellRace, NoWakeUpIsLost) {
   race.run();
   EXPECT_EQ(race.lost, 0U);
   EXPECT_EQ(race.rounds, support::race::kRounds);
-  // How many of each there are is up to the machine.
+  // The counts depend on the machine.
   std::cout << race.rounds << " rounds: " << race.met << " numbers met after arming, " << race.rung
             << " rung for, " << race.both << " both\n";
 }

@@ -6,7 +6,7 @@
 #include "channel/channel_memory.hpp"
 #include "tests/channel/requester_batch_fixture.hpp"
 
-/// A worker is a stranger too: what it may answer to a batch.
+/// A worker is not trusted either: tests its answers to a batch.
 namespace offload::channel {
 namespace {
 
@@ -30,7 +30,7 @@ TEST_F(RequesterLies, ARefusedBatchRefusesEachOfItsMessages) {
 
 TEST_F(RequesterLies, ARefusedMessageIsRefusedAlone) {
   exchange_three();
-  // Its frame is shorter then: the one behind it moves up.
+  // Its frame is shorter then: the next one moves up.
   const Bytes refused = protocol::make_frame(MessageId::error, {});
   const Bytes last = frame_of(reversed(messages_[2]));
   overwrite(32, refused);
@@ -74,7 +74,7 @@ TEST_F(RequesterLies, ABatchThatIsTooLongIsNone) {
   EXPECT_EQ(statuses(), std::vector(3, ResponseStatus::bad_length));
 }
 
-// From the first frame that is none on, nobody knows where the next begins.
+// After the first invalid frame, the begin of the next one is unknown.
 TEST_F(RequesterLies, WhatFollowsAFrameThatIsNoneIsNone) {
   struct Lie {
     std::size_t offset;  ///< in the second frame's header

@@ -15,7 +15,7 @@ using kernels::ResponseStatus;
 using protocol::MessageId;
 using support::Bytes;
 
-/// What a handler that takes runs was given.
+/// The arguments of a call to a handler that takes runs.
 struct Delivered {
   void* user_data;
   std::uint32_t count;
@@ -39,7 +39,7 @@ class RequesterRuns : public testing::Test {
     requester_.set_wakeup(Wakeup::doorbell);
   }
 
-  /// Posts a message of 20 bytes of that client.
+  /// Posts a message of 20 bytes for that client.
   void post(int& client) {
     messages_.push_back(support::random_bytes(20, static_cast<std::uint32_t>(messages_.size())));
     ASSERT_TRUE(requester_.post(messages_.back(), &client).ok());
@@ -53,7 +53,7 @@ class RequesterRuns : public testing::Test {
         kernels::serve(kernels::SingleLane{}, worker_.view(), slot, kernels::Reverse{}, staging_),
         Outcome::answered);
   }
-  /// Writes over the frames of slot 0, which are in packets.
+  /// Overwrites the frames of slot 0, which are in packets.
   void overwrite(std::size_t at, const Bytes& bytes) {
     kernels::Packet* const packets = worker_.view().response(0).packets;
     for (std::size_t i = 0; i < bytes.size(); ++i, ++at) {

@@ -20,7 +20,7 @@ class ConfigFile : public testing::Test {
     std::ofstream(path_, std::ios::binary) << text;
     return read_config(path_);
   }
-  /// What is said of it, without the path.
+  /// Returns the error about the file, without the path.
   [[nodiscard]] std::string refused(const std::string& text) const {
     const std::string all = support::thrown_by([&] { (void)read(text); }).what();
     return all.starts_with(path_) ? all.substr(path_.size()) : "no path: " + all;

@@ -59,7 +59,7 @@ class ConfigurationTest : public testing::Test {
     arguments.insert(arguments.begin(), {"--config", path_.c_str()});
     return program_.parse(arguments);
   }
-  /// What is said of the file, without its path.
+  /// Returns the error about the file, without its path.
   std::string refused(const std::string& text, const std::vector<const char*>& arguments = {}) {
     write(text);
     program_ = {};

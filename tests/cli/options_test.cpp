@@ -155,7 +155,7 @@ TEST(Options, OneLineSaysWhatIsWrongAndWhatIsAllowed) {
   }
 }
 
-// What a user typed must not move the cursor of a terminal or forge a line of a log.
+// Text that a user typed must not move the cursor of a terminal or forge a line of a log.
 TEST(Options, ControlCharactersAreNotRepeated) {
   EXPECT_NE(refused({"--kind", "a\x1b[31m\nb\x7f"}).text.find("'a?[31m?b?' is not"),
             std::string::npos);

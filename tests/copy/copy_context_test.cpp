@@ -6,7 +6,7 @@
 #include "tests/copy/copy_fixture.hpp"
 #include "tests/support/bytes.hpp"
 
-/// What every copy context checks and promises, seen at the one that needs no device.
+/// The checks and promises of every copy context, tested with the one that needs no device.
 namespace offload::copy {
 namespace {
 
@@ -60,7 +60,7 @@ TEST_F(CopyContextTest, OverlappingMemoryIsRefused) {
   EXPECT_EQ(submit(to(9, 10), to(0, 10)), ErrorCode::invalid_value);
   EXPECT_EQ(submit(to(0, 10), to(10, 10)), Status());
   EXPECT_EQ(submit(to(10, 10), to(0, 10)), Status());
-  // What is behind the copied bytes does not count.
+  // The room behind the copied bytes does not matter.
   EXPECT_EQ(submit(to(10, 10), to(0, 20)), Status());
 }
 

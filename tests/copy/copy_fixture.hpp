@@ -26,8 +26,8 @@ struct Ends {
   std::vector<std::pair<CopyTask*, core::Status>> all;
 };
 
-/// A running context, and buffers over one region: what is at first in the lower half of its memory
-/// is random, the upper half is zero.
+/// A running context, and buffers over one region: at first the lower half of its memory is random,
+/// the upper half is zero.
 class MemoryCopyTest : public testing::Test {
  protected:
   static constexpr std::size_t kPiece = MemoryCopyContext::kBytesAtOnce;
@@ -47,11 +47,11 @@ class MemoryCopyTest : public testing::Test {
   }
 
   [[nodiscard]] std::span<std::byte> all() noexcept { return memory_; }
-  /// Of the half that is random.
+  /// Returns a part of the half that is random.
   [[nodiscard]] std::span<std::byte> from(std::size_t offset, std::size_t length) noexcept {
     return all().first(kHalf).subspan(offset, length);
   }
-  /// Of the half that is zero.
+  /// Returns a part of the half that is zero.
   [[nodiscard]] std::span<std::byte> to(std::size_t offset, std::size_t length) noexcept {
     return all().subspan(kHalf).subspan(offset, length);
   }

@@ -17,7 +17,7 @@
 namespace offload::core {
 namespace {
 
-/// In a thread of its own: what is pinned or named there ends with it.
+/// Runs `action` in a separate thread: pinning and names that it sets end with it.
 void in_a_thread(const std::function<void()>& action) {
   std::thread(action).join();
 }
@@ -33,7 +33,7 @@ TEST(Cpu, AllowedCpusAreSortedAndThere) {
   ASSERT_FALSE(cpus.empty());
   EXPECT_TRUE(std::is_sorted(cpus.begin(), cpus.end()));
   EXPECT_EQ(std::adjacent_find(cpus.begin(), cpus.end()), cpus.end());
-  // Without a glance at where it runs now: a thread may move in between.
+  // The test does not check where it runs now: a thread may move in between.
   EXPECT_LE(cpus.size(), std::thread::hardware_concurrency());
 }
 

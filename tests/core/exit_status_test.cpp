@@ -18,7 +18,7 @@
 namespace offload::core {
 namespace {
 
-/// Ends the process as a main does whose standard output is `path`; closed if it is empty.
+/// Ends the process like a main whose standard output is `path`; closed if it is empty.
 [[noreturn]] void end_with_output(const std::string& path, const std::function<int()>& run) {
   std::fflush(stdout);  // what googletest has printed
   ::close(STDOUT_FILENO);
@@ -28,8 +28,8 @@ namespace {
 
 constexpr const char* kFull = "program: cannot write standard output: No space left on device";
 
-/// Each in a process of its own: a fork of this one lacks the thread that writes the log, if a test
-/// has started it.
+/// Each test runs in a separate process: a fork of this one lacks the thread that writes the log,
+/// if a test has started it.
 class ExitStatus : public testing::Test {
  protected:
   ExitStatus() { testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
@@ -53,7 +53,7 @@ TEST_F(ExitStatus, AFullStandardOutputIsAnError) {
   const auto flushes = [] { return fmt::print("text"), std::fflush(stdout), 0; };
   EXPECT_EXIT(end_with_output("/dev/full", flushes), testing::ExitedWithCode(1),
               "program: cannot write standard output");
-  // More than what is buffered: fmt::print() throws.
+  // The text is longer than the buffer: fmt::print() throws.
   const auto prints_much = [] { return fmt::print("{}", std::string(1U << 20, 'x')), 0; };
   EXPECT_EXIT(end_with_output("/dev/full", prints_much), testing::ExitedWithCode(1), kFull);
 }
@@ -103,7 +103,7 @@ TEST_F(ExitStatus, NoMemoryIsAnError) {
 constexpr const char* kNoAddresses =
     "^program: Cannot allocate memory .the limit is 1048576 bytes of address space, ulimit -v.\n$";
 
-/// Of address space, of which the process has more.
+/// Limits the address space to a mebibyte; the process has more.
 void allow_a_mebibyte() {
   const rlimit bytes{1U << 20, 1U << 20};
   ::setrlimit(RLIMIT_AS, &bytes);
@@ -117,7 +117,7 @@ TEST_F(ExitStatus, TheLimitOfAddressSpaceIsNamed) {
   EXPECT_EXIT(end_with_output("/dev/null", fails), testing::ExitedWithCode(1), kNoAddresses);
 }
 
-/// Takes all that malloc() has.
+/// Allocates all the memory that malloc() has.
 void take_all_memory() {
   allow_a_mebibyte();
   void* volatile taken = nullptr;

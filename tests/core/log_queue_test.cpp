@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A bound for what is to happen.
+/// The time limit for expected events.
 constexpr Duration kBound = 20s;
 
 std::string notice(std::uint64_t dropped) {
@@ -35,7 +35,7 @@ struct Pipe {
     reader = Fd(ends[0]);
     writer = Fd(ends[1]);
   }
-  /// Reads on until `last` was read, and returns all of it.
+  /// Reads until `last` was read, and returns all of it.
   [[nodiscard]] std::string read_until(const std::string& last) const {
     std::string all;
     std::array<char, 4096> some{};
@@ -80,7 +80,7 @@ TEST(LogQueue, LinesOfSeveralThreadsStayWhole) {
   }
 }
 
-// Nobody reads: the writer hangs in write(2), and everyone else goes on.
+// Nothing reads the pipe: the writer hangs in write(2), and all other threads continue.
 TEST(LogQueue, DropsAndCountsWhereNobodyReads) {
   const Pipe pipe;
   constexpr std::size_t kCapacity = 64U << 10;
@@ -96,7 +96,7 @@ TEST(LogQueue, DropsAndCountsWhereNobodyReads) {
   for (std::size_t i = 0; i < count; ++i) queue.append(line);
   EXPECT_FALSE(queue.flush(1ms));
 
-  // Once somebody does, all comes that fitted, and how much did not.
+  // Once the pipe is read, all lines that fitted arrive, and the number of those that did not.
   const auto text = pipe.read_until(" dropped\n");
   const auto said = text.rfind('\n', text.size() - 2) + 1;
   EXPECT_EQ((said - first.size()) / line.size() + std::stoul(text.substr(said)), count);
@@ -113,7 +113,7 @@ TEST(LogQueue, ALineLongerThanItAllIsDropped) {
   EXPECT_EQ(pipe.read_until(" dropped\n"), "short\n1 dropped\n");
 }
 
-// As on a full disk.
+// The writes fail, as on a full disk.
 TEST(LogQueue, CountsWhatCouldNotBeWritten) {
   const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_GE(full.get(), 0);

@@ -11,7 +11,7 @@
 namespace offload::core {
 namespace {
 
-// Each test runs in a process of its own: a signal's mask and action are the process's.
+// Each test runs in a separate process: a signal's mask and action belong to the process.
 
 bool is_readable(int fd, int milliseconds) {
   pollfd watched{fd, POLLIN, 0};

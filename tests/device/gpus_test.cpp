@@ -2,7 +2,7 @@
 
 #include "device/device.hpp"
 
-/// Of both implementations, with CUDA and without.
+/// Tests both implementations, with CUDA and without.
 namespace offload::device {
 namespace {
 

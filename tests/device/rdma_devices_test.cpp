@@ -15,7 +15,7 @@
 
 namespace {
 
-/// What the stand-in for libibverbs has.
+/// The devices of the fake libibverbs.
 std::vector<ibv_device*> fake_devices;
 int fake_errno = 0;
 int lists_given_out = 0;
@@ -53,7 +53,7 @@ class RdmaDevicesTest : public testing::Test {
   }
   void TearDown() override { EXPECT_EQ(lists_given_out, 0); }
 
-  /// A device of that name whose folder in sysfs is ours.
+  /// Makes a device of that name whose folder in sysfs is the test's.
   static ibv_device make(const std::string& name, const std::filesystem::path& folder) {
     ibv_device device{};
     std::snprintf(device.name, sizeof device.name, "%s", name.c_str());

@@ -10,7 +10,7 @@
 namespace offload::doctor {
 namespace {
 
-/// What is found on a made-up machine, and what to do about it.
+/// The findings on a simulated machine, and the steps that fix them.
 class PairTest : public testing::Test {
  protected:
   [[nodiscard]] Findings findings() const {
@@ -116,7 +116,7 @@ TEST_F(ConnectX7, ABridgeThatRedirects) {
   set_acs("0000:17:01.0", 0x1d);
   EXPECT_EQ(next_step(),
             "pci access control: setpci -s 0000:17:01.0 ECAP_ACS+6.w=0000 (after each boot)");
-  // Of others it does not matter.
+  // The setting of other bridges does not matter.
   set_acs("0000:17:01.0", 0);
   set_acs("0000:16:00.0", 0x1d);
   EXPECT_EQ(found("pci access control").severity, Severity::good);
@@ -132,7 +132,7 @@ TEST_F(ConnectX7, RelaxedOrdering) {
   EXPECT_EQ(found("relaxed ordering").mend, "mstconfig -d 0000:19:00.0 query PCI_WR_ORDERING");
   machine_.write(config, std::string(64, '\0'));
   EXPECT_TRUE(found("relaxed ordering").found.starts_with("not readable: "));
-  // A list that goes round, and one that leads nowhere.
+  // One list is circular, and one leads nowhere.
   std::string round = function_space(0x10);
   round[0x40] = 0x01;
   round[0x41] = 0x40;

@@ -12,11 +12,11 @@
 #include "tests/kernels/reference.hpp"
 #include "tests/kernels/test_channel.hpp"
 
-/// Modules' sources are included here and there: each would export the one function.
+/// Modules' sources are included in several places: each would export the one function.
 #undef OFFLOAD_SERVICE_MODULE
 #define OFFLOAD_SERVICE_MODULE(Service) static_assert(sizeof(Service) != 0)
 
-/// What the tests of examples/services share.
+/// Helpers of the tests of examples/services.
 namespace offload::kernels::test {
 
 using ExampleOptions = std::vector<std::pair<std::string, std::string>>;
@@ -55,7 +55,7 @@ struct ServeExample {
   }
 };
 
-/// Asks for one message after the other through a channel.
+/// Sends one message after the other through a channel and checks the answers.
 template <class Runner, class Service, class Expected>
 void expect_example_right(const Service& service, const std::vector<Octets>& messages,
                           std::uint32_t max_length, const Expected& expected) {
@@ -73,7 +73,7 @@ void expect_example_right(const Service& service, const std::vector<Octets>& mes
 
 using ExampleWarp = HostWarpRunner<32>;
 
-/// A message of each length from 0 to 500, every `step`th, and long ones.
+/// Returns a message of each length from 0 to 500, every `step`th, and long ones.
 inline std::vector<Octets> example_messages(std::uint32_t step = 1) {
   std::vector<Octets> messages;
   for (std::uint32_t length = 0; length <= 500; length += step) {

@@ -6,8 +6,8 @@
 #include "kernels/services.hpp"
 #include "tests/fuzz/input.hpp"
 
-/// A channel whose memory holds anything: neither the worker's loop nor the server's requester may
-/// be led outside it, and the worker writes responses only.
+/// A channel whose memory has arbitrary content: it must lead neither the worker's loop nor the
+/// server's requester outside it, and the worker writes responses only.
 namespace offload::fuzz {
 namespace {
 
@@ -15,7 +15,7 @@ using kernels::Outcome;
 using kernels::Packet;
 using kernels::Slot;
 
-/// On the heap, of exactly its size: a checker sees every access beyond it.
+/// Memory on the heap, of exactly its size: a checker sees every access beyond it.
 class Memory {
  public:
   explicit Memory(std::size_t bytes)
@@ -30,7 +30,7 @@ class Memory {
   std::uint8_t* data_;
 };
 
-/// One packet somewhere, in four bytes and its data: with the flag that is looked for, or another.
+/// Writes one packet somewhere, from four bytes and its data: with the expected flag, or another.
 void poke(Input& input, const kernels::ChannelView& channel, std::uint64_t start) {
   const auto where = input.integer<std::uint8_t>();
   const auto which = input.integer<std::uint8_t>();
@@ -38,7 +38,7 @@ void poke(Input& input, const kernels::ChannelView& channel, std::uint64_t start
   const Slot slot = (where & 8U) != 0 ? channel.response(sequence) : channel.request(sequence);
   Packet packet{};
   const auto data = input.integer<std::uint32_t>();
-  // Lengths around the limits are as likely as all others together.
+  // A length near the limits is as likely as any other length.
   packet.data[0] = (where & 16U) != 0 ? data : channel.layout.max_length - 8 + data % 16;
   packet.data[1] = input.integer<std::uint8_t>();
   packet.data[2] = input.integer<std::uint8_t>();
@@ -63,7 +63,7 @@ void serve_all(const kernels::ChannelView& channel, std::uint64_t start, Service
   }
 }
 
-/// The server's look at what the worker, or anybody, wrote.
+/// The server's requester, which reads responses of an untrusted worker.
 class Receiver {
  public:
   Receiver(const kernels::ChannelView& view, std::uint64_t start)
@@ -117,7 +117,7 @@ void run(Input input) {
                         [&](auto service) { serve_all(channel, start, service); });
   require(std::memcmp(requests.data(), before.data(), before.size()) == 0,
           "a worker writes responses only");
-  // Its requests take the place of those above; what the responses hold stays.
+  // Its requests replace those above; the content of the responses stays.
   Receiver(channel, start).receive_all();
 }
 

@@ -4,7 +4,7 @@
 #include "protocol/frame.hpp"
 #include "tests/fuzz/input.hpp"
 
-/// A stream of anything, parsed whole and in pieces: both must see the same frames.
+/// An arbitrary stream, parsed whole and in pieces: both must see the same frames.
 namespace offload::fuzz {
 namespace {
 
@@ -19,13 +19,13 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-/// What a stream was found to be.
+/// The result of parsing a stream.
 struct Parsed {
   std::vector<Frame> frames;
   State end = State::incomplete;
   protocol::Refusal reason{};
 
-  /// Takes the whole frames off the front of `stream`.
+  /// Removes the whole frames from the front of `stream`.
   void take(Bytes& stream, std::uint32_t max_length) {
     while (end != State::bad) {
       const FrameView view = protocol::parse_frame(stream, max_length);
@@ -70,7 +70,7 @@ void run(Input input) {
   for (std::size_t at = 0; at < bytes.size(); at += step) {
     const auto piece = bytes.subspan(at, std::min(step, bytes.size() - at));
     received.insert(received.end(), piece.begin(), piece.end());
-    received.shrink_to_fit();  // so that a checker sees every read beyond what came
+    received.shrink_to_fit();  // so that a checker sees every read beyond the received bytes
     split.take(received, max_length);
   }
   require(split.frames == whole.frames, "the same frames");

@@ -7,14 +7,14 @@
 #include "tests/fuzz/input.hpp"
 #include "tests/metrics/hdr_payload.hpp"
 
-/// Histograms and logs of HdrHistogram: each is read, or refused in one line. What was read is the
-/// same after writing and reading it again.
+/// Histograms and logs of HdrHistogram: each is read, or refused with one line. A histogram that
+/// was read is the same after it is written and read again.
 namespace offload::fuzz {
 namespace {
 
 using metrics::LatencyHistogram;
 
-/// What the first byte of the input says that the rest is.
+/// The kind of input, which its first byte selects.
 enum class Kind : std::uint8_t { text, payload, counts, log };
 
 void require_equal(const LatencyHistogram& one, const LatencyHistogram& other) {

@@ -10,7 +10,7 @@
 
 namespace offload::fuzz {
 
-/// Reads numbers off the front of what libFuzzer made up; past the end they are 0.
+/// Reads numbers from the front of libFuzzer's input; past the end they are 0.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size)

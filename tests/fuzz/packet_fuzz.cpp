@@ -9,15 +9,15 @@
 #include "kernels/services/reverse.hpp"
 #include "tests/fuzz/input.hpp"
 
-/// Frames of strangers: what is read stays in the frame, and what is found fits together. So it is
-/// with requests in datagrams, and their answers.
+/// Untrusted frames: the parser reads only inside the frame, and its results are consistent. The
+/// same holds for requests in datagrams, and their answers.
 namespace offload::fuzz {
 namespace {
 
 using namespace kernels::packet;
 
-/// Makes checksums right that stand where an untagged frame has them: else hardly one of what is
-/// made up gets behind them.
+/// Corrects the checksums at the places where an untagged frame has them: otherwise hardly any
+/// input would get past them.
 void repair(std::vector<std::uint8_t>& frame) {
   if (frame.size() < 34 || load_16(frame.data() + 12) != kIpv4) return;
   const std::uint32_t header = (frame[14] & 15U) * 4;
@@ -34,7 +34,7 @@ void repair(std::vector<std::uint8_t>& frame) {
   }
 }
 
-/// Makes a datagram's payload, if there is room for one, a whole request.
+/// Turns a datagram's payload, if there is room for one, into a whole request.
 void make_request(std::vector<std::uint8_t>& frame) {
   const Headers headers = parse_headers(frame.data(), static_cast<std::uint32_t>(frame.size()));
   if (!headers.is_whole(kUdp) || headers.payload_length() < kDatagramHeader) return;
@@ -46,7 +46,7 @@ void make_request(std::vector<std::uint8_t>& frame) {
   }
 }
 
-/// A host to whose Ethernet address the frame is.
+/// Returns a host that has the frame's Ethernet address.
 HostAddresses host_of(const std::vector<std::uint8_t>& frame) {
   HostAddresses host{};
   if (frame.size() >= 6) std::copy_n(frame.begin(), 6, host.ethernet);
@@ -54,10 +54,10 @@ HostAddresses host_of(const std::vector<std::uint8_t>& frame) {
   return host;
 }
 
-/// `frame` as a request to a worker that has `room` bytes for its answer.
+/// Answers `frame` as a request to a worker that has `room` bytes for its answer.
 void answer(const std::vector<std::uint8_t>& frame, std::uint32_t room, std::uint32_t mtu) {
   const auto length = static_cast<std::uint32_t>(frame.size());
-  // Both as large as it is said that they are.
+  // Both buffers have exactly the sizes that are passed.
   std::vector<std::uint8_t> in(frame);
   in.resize(frame.size() + kernels::kSlack);
   std::vector<std::uint8_t> out(room + kernels::kSlack);
@@ -92,13 +92,13 @@ void run(Input input) {
   const auto mode = input.integer<std::uint8_t>();
   const bool is_repaired = mode % 2 == 1;
   const auto bytes = input.rest();
-  // Of its own size, so that a checker sees each read beyond it.
+  // A buffer of exactly this size, so that a checker sees each read beyond it.
   std::vector<std::uint8_t> frame(bytes.size());
   if (!bytes.empty()) std::memcpy(frame.data(), bytes.data(), bytes.size());
   if ((mode & 4) != 0) make_request(frame);
   if (is_repaired) repair(frame);
   if ((mode & 2) != 0) {
-    // From less than a header to more than the request.
+    // The rooms range from less than a header to more than the request.
     const std::uint32_t of_rooms = mode >> 3;
     answer(frame, 64 * of_rooms, mode % 3 == 0 ? 100 : 1500);
     return;
@@ -129,7 +129,7 @@ void run(Input input) {
           "an answer is right, and as long");
   if (is_reply) return;
   require(make_udp_echo(frame.data(), answer, 0), "an echo has an echo");
-  // The checksum may have been left out, or 0 have been sent as 0xffff's other form.
+  // The frame may have no checksum, or 0 may have been sent in its other form, 0xffff.
   store_16(frame.data() + headers.transport + 6, 0);
   std::vector<std::uint8_t> expected = before;
   take_hop(expected.data(), headers);

@@ -8,9 +8,9 @@
 #include "rdma/queues/queue_memory.hpp"
 #include "tests/fuzz/input.hpp"
 
-/// Raw packets between a card and who posts to it. A card's completions are believed in nothing: a
-/// packet lies in a frame that was posted, and no frame is in two places. Nor are entries by what
-/// stands for a card.
+/// Raw packets between a card and its user. A card's completions are not trusted: a packet lies in
+/// a frame that was posted, and no frame is in two places. Nor does the model of a card trust
+/// entries.
 namespace offload::fuzz {
 namespace {
 
@@ -19,12 +19,12 @@ using kernels::SingleLane;
 namespace rdma_queues = offload::rdma;
 namespace wire = kernels::rdma;
 
-constexpr std::uint32_t kFrames = 8;  ///< of each home
+constexpr std::uint32_t kFrames = 8;  ///< in each ring of free frames
 constexpr std::uint32_t kFrameBytes = 256;
 constexpr std::uint32_t kBlocks = 2 * kFrames;
 constexpr WaitLimit kAtOnce{0};
 
-/// A queue without a card: its completions are written by who makes up the input.
+/// A queue without a card: the fuzzer's input writes its completions.
 class Bench {
  public:
   Bench() {
@@ -51,7 +51,7 @@ class Bench {
   }
 
   [[nodiscard]] const CardQueue& queue() const { return queue_; }
-  /// No frame is in the rings or posted twice.
+  /// Checks that no frame is in the rings or posted twice.
   void check() {
     std::array<std::uint32_t, 2 * kFrames> seen{};
     const auto count = [&seen](std::uint64_t address) {
@@ -91,7 +91,7 @@ class Bench {
   CardQueue queue_{};
 };
 
-/// The next completion of a queue: a right one, changed in some bits of a word.
+/// Returns the next completion of a queue: a valid one, with some bits of a word changed.
 wire::Cqe made_up(Input& input, const wire::Completion& right, std::uint64_t index,
                   std::uint32_t log2) {
   wire::Cqe cqe = wire::make_cqe(right, index, log2);
@@ -142,7 +142,7 @@ void run_queue(Input input) {
   require(polled <= queue.send.state->polled, "completions are counted");
 }
 
-/// Entries of any bytes: what is read stays in the ring, and what is found fits together.
+/// Reads entries of arbitrary bytes: reads stay in the ring, and the results are consistent.
 void run_entries(Input input, rdma_queues::EntryFormat format, rdma_queues::Reading reading) {
   std::array<wire::Segment, kBlocks * wire::kSegmentsPerBlock> ring{};
   std::uint32_t records[2] = {};
@@ -152,7 +152,7 @@ void run_entries(Input input, rdma_queues::EntryFormat format, rdma_queues::Read
   const auto blocks = std::uint32_t{input.integer<std::uint8_t>()} % kBlocks + 1;
   const std::size_t bytes = std::min(input.rest().size(), sizeof ring);
   if (bytes != 0) std::memcpy(ring.data(), input.rest().data(), bytes);
-  // Else hardly one of what is made up gets behind its control segment.
+  // Otherwise hardly any entry would get past its control segment.
   for (std::uint32_t i = 0; i < blocks; ++i) {
     wire::Segment& control = queue.ring.at(i, 0);
     // The operation and its modifier.

@@ -9,12 +9,12 @@
 #include "kernels/serve.hpp"
 #include "tests/fuzz/input.hpp"
 
-/// Anything, from a worker at the other end of a connection: it reaches response slots alone, and
-/// as many as there are requests. Each message gets one response, which lies where it may.
+/// Arbitrary bytes from a worker at the other end of a connection: they reach response slots alone,
+/// and as many as there are requests. Each message gets one response, within its slot.
 namespace offload::fuzz {
 namespace {
 
-/// Reads every byte of what it is given.
+/// Reads every byte of the responses.
 struct Reader {
   void on_response(channel::PostRecvTask& task) {
     ++responses;
@@ -27,7 +27,7 @@ struct Reader {
   unsigned sum = 0;
 };
 
-/// A slot's messages: as many as its two bits say, in a batch if that is more than one.
+/// Posts a slot's messages: their number is that of two bits, and more than one form a batch.
 std::uint64_t post_slot(channel::Requester& requester, std::uint32_t bits) {
   constexpr std::array<std::uint64_t, 4> kCounts{1, 2, 3, 40};
   const std::uint64_t count = kCounts.at(bits % kCounts.size());
@@ -41,7 +41,7 @@ void run(Input input) {
   const auto shape = input.integer<std::uint8_t>();
   const auto max_length = input.integer<std::uint16_t>() % 1500U;
   const auto layout = kernels::make_layout(1U << (shape & 3U), max_length);
-  // Of exactly its size, so that a checker sees every access beyond it.
+  // Memory of exactly this size, so that a checker sees every access beyond it.
   std::vector<kernels::Packet> requests(layout.request_bytes / sizeof(kernels::Packet));
   std::vector<kernels::Packet> responses(layout.response_bytes / sizeof(kernels::Packet));
   const kernels::ChannelView channel{reinterpret_cast<std::uint8_t*>(requests.data()),
@@ -64,7 +64,7 @@ void run(Input input) {
   while (requester.slots().posted() != posted) {
     const std::uint64_t before = messages;
     messages += post_slot(requester, counts >> (2 * requester.slots().posted()));
-    if (messages == before) break;  // as many as may be in flight
+    if (messages == before) break;  // the largest number in flight is reached
     requester.flush();
   }
   const std::vector<kernels::Packet> before = requests;

@@ -20,7 +20,7 @@ TEST(Crc32cOfBytes, IsThatOfThePublishedVectors) {
   EXPECT_EQ(crc32c(zeros.data(), zeros.size()), 0x8a91'36aaU);
 }
 
-// What lets each lane of a group take a stretch of a message.
+// The property that lets each lane of a group checksum a part of a message.
 TEST(Crc32cArithmeticTest, ChecksumsOfTwoPartsJoinToThatOfTheWhole) {
   const Octets whole = random_octets(1000);
   for (const std::size_t cut : {0U, 1U, 333U, 999U, 1000U}) {

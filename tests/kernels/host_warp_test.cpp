@@ -5,7 +5,8 @@
 #include "tests/kernels/bodies/services_body.hpp"
 #include "tests/kernels/bodies/slot_batch_body.hpp"
 
-/// What a warp or a block does, by threads: each of its steps is a barrier, so fewer cases.
+/// Runs the bodies on warps and blocks of threads: each of their steps is a barrier, so fewer
+/// cases.
 namespace offload::kernels::test {
 
 using Groups = testing::Types<HostWarpRunner<32>, HostWarpRunner<64>, HostWarpRunner<128>>;

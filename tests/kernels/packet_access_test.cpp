@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// All of whose words follow from its flag.
+/// Returns a packet all of whose words follow from its flag.
 Packet packet_of(std::uint32_t flag) {
   return {{flag * 3, ~flag, flag * 7}, flag};
 }
@@ -35,7 +35,7 @@ TEST(PacketAccess, LoadsWhatWasStoredAndTouchesNothingElse) {
   EXPECT_TRUE(agrees(packets[2]) && packets[2].flag == 3);
 }
 
-// As in a channel: written anew only once its reader is done.
+// The writer stores a packet again only once its reader is done, as in a channel.
 TEST(PacketAccess, AFlagIsNeverSeenBeforeItsData) {
   Packet shared = packet_of(0);
   std::atomic<std::uint32_t> taken{0};
@@ -63,7 +63,7 @@ TEST(PacketAccess, AFlagIsNeverSeenBeforeItsData) {
   EXPECT_GT(taken, 10U);
 }
 
-// However the store comes: on an emulator it may come in two halves.
+// Holds whatever the form of the store: on an emulator it may come in two halves.
 TEST(PacketAccess, NoDataIsOlderThanItsFlag) {
   Packet shared = {{0, 0, 0}, 0};
   std::atomic<bool> done{false};
@@ -72,7 +72,7 @@ TEST(PacketAccess, NoDataIsOlderThanItsFlag) {
   });
   std::uint32_t wrong = 0;
   std::uint32_t last = 0;
-  // Until it has seen some, whichever thread runs first.
+  // Repeats until it has seen some changes, whichever thread runs first.
   for (std::uint32_t changes = 0; changes < 100'000;) {
     const Packet packet = load_packet(&shared);
     if (packet.flag != last) ++changes;

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-/// What the services of kernels/services/ are compared with, written another way.
+/// Reference results for the services of kernels/services/, computed in another way.
 namespace offload::kernels::test {
 
 using Octets = std::vector<std::uint8_t>;
 
-/// The same for the same length.
+/// Returns random octets, the same for the same length.
 inline Octets random_octets(std::size_t length) {
   std::minstd_rand random(static_cast<std::uint32_t>(length) + 1);
   Octets octets(length);
@@ -21,7 +21,7 @@ inline Octets random_octets(std::size_t length) {
   return octets;
 }
 
-/// CRC-32C, one bit after the other.
+/// Returns the CRC-32C, computed one bit after the other.
 inline std::uint32_t crc32c_of(const Octets& message) {
   std::uint32_t crc = 0xffff'ffff;
   for (const std::uint8_t octet : message) {
@@ -33,7 +33,7 @@ inline std::uint32_t crc32c_of(const Octets& message) {
   return ~crc;
 }
 
-/// What service `name` answers to `request`.
+/// Returns the response of service `name` to `request`.
 inline Octets expected_response(std::string_view name, const Octets& request) {
   if (name == "echo") return request;
   if (name == "reverse") {

@@ -11,8 +11,8 @@
 
 namespace offload::kernels::test {
 
-/// A channel in a runner's memory, its responses behind its requests, and the server's end of it,
-/// written for tests: plainly.
+/// A channel in a runner's memory, its responses behind its requests, with a simple server's end
+/// for tests.
 template <class Runner>
 class TestChannel {
  public:
@@ -24,10 +24,10 @@ class TestChannel {
   }
   [[nodiscard]] const ChannelLayout& layout() const { return layout_; }
 
-  /// All of it `value`: no flag of a test looks like that.
+  /// Sets each byte to `value`: no flag of a test has this form.
   void fill(std::uint8_t value) { std::memset(memory_.data(), value, layout_.bytes()); }
   [[nodiscard]] Octets bytes() const { return {memory_.data(), memory_.data() + layout_.bytes()}; }
-  /// Where a slot starts in bytes().
+  /// Returns the offset of a slot in bytes().
   [[nodiscard]] std::size_t offset_of(const Slot& slot) const {
     return static_cast<std::size_t>(reinterpret_cast<std::uint8_t*>(slot.packets) - memory_.data());
   }
@@ -36,17 +36,17 @@ class TestChannel {
   void post(std::uint64_t sequence, const Octets& content, std::uint32_t count = 0) {
     write(channel().request(sequence), layout_.flag_of(sequence), content, count);
   }
-  /// As a worker would answer.
+  /// Posts a response as a worker would.
   void answer(std::uint64_t sequence, const Octets& message) {
     write(channel().response(sequence), layout_.flag_of(sequence), message, 0);
   }
-  /// A request's header that claims this, with nothing behind it.
+  /// Posts a request's header with this length and count, with nothing behind it.
   void post_header(std::uint64_t sequence, std::uint32_t length, std::uint32_t count = 0) {
     store_packet(channel().request(sequence).packets,
                  {{length, 0, count}, layout_.flag_of(sequence)});
   }
 
-  /// The response's content, if it is there whole, with status ok and this count.
+  /// Returns the response's content, if it is there whole, with status ok and this count.
   [[nodiscard]] std::optional<Octets> response(std::uint64_t sequence,
                                                std::uint32_t count = 0) const {
     const Slot slot = channel().response(sequence);

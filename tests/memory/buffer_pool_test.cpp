@@ -194,7 +194,7 @@ TEST_F(BufferPoolTest, ChainsGoBackToTheirPools) {
   EXPECT_EQ(large.free_count(), 2U);
 }
 
-// As for the inventory, in a process that is not asked for what it leaves in memory.
+// As for the inventory, runs in a process whose leaks are not checked.
 TEST_F(BufferPoolTest, ThatEndsFirstLeavesItsBuffersToTheirHolders) {
   support::ChildProcess child([&](int) {
     const support::LogCapture log;

@@ -49,7 +49,7 @@ TEST(Pinning, StartLeavesDeviceMemoryAlone) {
   EXPECT_TRUE(region.started());
 }
 
-/// "Locked" of /proc/self/smaps, of the mapping that begins at `address`; kB.
+/// Returns "Locked" of /proc/self/smaps, in kB, for the mapping that begins at `address`.
 std::size_t locked_kilobytes(const std::byte* address) {
   std::ostringstream begin;
   begin << std::hex << reinterpret_cast<std::uintptr_t>(address) << '-';
@@ -63,7 +63,7 @@ std::size_t locked_kilobytes(const std::byte* address) {
   return 0;
 }
 
-/// Sanitizers make mlock do nothing.
+/// Returns whether mlock works: sanitizers make it do nothing.
 bool can_lock() {
   const Range range = allocate_range(kPage);
   return ::mlock(range.address, kPage) == 0 && locked_kilobytes(range.address) != 0;
@@ -79,7 +79,7 @@ TEST(Pinning, IsLockedInMemoryWhileStarted) {
   EXPECT_EQ(locked_kilobytes(range.address), 0U);
 }
 
-/// Starts a region where nothing may be locked and prints what is logged. In a process of its own.
+/// Starts a region in a process that may lock nothing and prints the log. Ends the process.
 void start_where_nothing_may_be_locked() {
   const struct rlimit none {};
   ::setrlimit(RLIMIT_MEMLOCK, &none);
@@ -116,7 +116,7 @@ TEST(Pinning, MovesAndUnlocksOnce) {
   EXPECT_EQ(locked_kilobytes(range.address), kPage / 1024);
 }
 
-// The page of zeroes that reads of fresh memory find is not what a later write finds.
+// The page of zeroes that reads of fresh memory find is replaced by a later write.
 TEST(Pinning, OfMemoryForReadingWritesNothing) {
   void* const address = ::mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(address, MAP_FAILED);

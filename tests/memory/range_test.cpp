@@ -21,7 +21,7 @@ namespace {
 
 using core::ErrorCode;
 
-/// What fstatfs(2) says in this program.
+/// The result of fstatfs(2) in this program.
 bool everything_is_a_dma_buf = false;
 
 TEST(Range, AllocatedIsOfWholePagesAndZero) {
@@ -58,7 +58,7 @@ TEST(Range, AllocatedOnANode) {
   EXPECT_EQ(code_of([] { allocate_range(kPage, 1 << 20); }), ErrorCode::invalid_value);
 }
 
-// Whether there are huge pages depends on the machine; what came is told either way.
+// The machine decides whether there are huge pages; page_size gives the result either way.
 TEST(Range, AllocatedOfHugePagesOrOfPlainOnes) {
   const Range range = allocate_range(1, -1, Pages::huge);
   EXPECT_TRUE(range.page_size == kPage || range.page_size == std::size_t{2} << 20);
@@ -122,7 +122,7 @@ TEST(Range, ADmaBufIsNothingElse) {
   EXPECT_THROW(map_dma_buf_range(core::Fd(), 0, kPage, true), core::Error);
 }
 
-// The kernel calls the memfd a dma-buf (below), of which this machine may be able to make none.
+// The kernel reports the memfd as a dma-buf (below), as this machine may be unable to make one.
 TEST(Range, ADmaBufIsMappedWithinItsLength) {
   everything_is_a_dma_buf = true;
   const auto map = [](std::uint64_t offset, std::size_t length) {
@@ -191,7 +191,7 @@ TEST(Range, ForeignIsChecked) {
 }  // namespace
 }  // namespace offload::memory
 
-/// Linked before the C library's.
+/// Linked before the C library's function.
 extern "C" int fstatfs(int fd, struct statfs* status) noexcept {
   const auto result = static_cast<int>(::syscall(SYS_fstatfs, fd, status));
   if (result == 0 && offload::memory::everything_is_a_dma_buf) status->f_type = DMA_BUF_MAGIC;

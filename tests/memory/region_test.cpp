@@ -34,7 +34,7 @@ TEST(MemoryRegion, ALife) {
   EXPECT_EQ(region.ranges().size(), 2U);
   region.stop();
   EXPECT_FALSE(region.started());
-  // Once more, with more.
+  // A second start has more ranges.
   EXPECT_EQ(region.add_range(allocate_range(kPage)), 2U);
   region.start();
   EXPECT_TRUE(region.started());
@@ -121,8 +121,8 @@ TEST(MemoryRegion, FindsTheRangeThatHoldsAPiece) {
   EXPECT_EQ(region.find(nullptr, 0), std::nullopt);
 }
 
-// No sum of addresses and lengths may wrap around: a range of nearly all there is shows one that
-// does.
+// No sum of addresses and lengths may wrap around: a range of nearly the whole address space would
+// show it.
 TEST(MemoryRegion, FindsNothingBeyondTheAddressSpace) {
   const auto at = [](std::size_t address) {
     return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
@@ -251,7 +251,7 @@ TEST(MemoryRegion, EndsWithItsRegistrationsAndSaysWhoWasLeftBehind) {
   EXPECT_TRUE(log.has("error: memory region 'x' ends while 1 of its buffers")) << log.text();
 }
 
-/// Each thread has an inventory of its own; ThreadSanitizer checks the order.
+/// Each thread has a separate inventory; ThreadSanitizer checks the order.
 constexpr std::size_t kThreads = 4;
 
 TEST(RegionOfManyThreads, CountsTheBuffersOfAll) {
@@ -276,7 +276,7 @@ TEST(RegionOfManyThreads, CountsTheBuffersOfAll) {
   EXPECT_NO_THROW(region.stop());
 }
 
-// Between a buffer's last use there and stop here stands nothing but the count.
+// Only the count orders a buffer's last use in a thread before the stop here.
 TEST(RegionOfManyThreads, WhatWasDoneWithABufferIsOverBeforeStopReturns) {
   std::vector<std::byte> memory(4096);
   MemoryRegion region({"x"}, {borrow_range(memory)});

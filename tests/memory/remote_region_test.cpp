@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
 
-/// Two ranges side by side, with keys of their own, and one at the end of the address space.
+/// Returns two ranges side by side, with different keys, and one at the end of the address space.
 RemoteRegion region() {
   return {Access::remote_read, {{1000, 100, 7}, {1100, 50, 8}, {kMost - 10, 10, 9}}};
 }
@@ -56,7 +56,7 @@ TEST(RemoteBuffer, ASliceStaysInside) {
   EXPECT_EQ(buffer.slice(0, 20), buffer);
   EXPECT_EQ(buffer.slice(5, 15), RemoteBuffer::of(region(), 1015, 15));
   EXPECT_EQ(buffer.slice(19, 1)->slice(0, 1), RemoteBuffer::of(region(), 1029, 1));
-  // The range goes on, the buffer does not.
+  // The range continues, the buffer does not.
   EXPECT_FALSE(buffer.slice(0, 21));
   EXPECT_FALSE(buffer.slice(20, 1));
   EXPECT_FALSE(buffer.slice(21, 0));

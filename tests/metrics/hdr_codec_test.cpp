@@ -26,7 +26,7 @@ void expect_equal_counts(const LatencyHistogram& found, const LatencyHistogram& 
 
 constexpr double kLongest = 9e18;  // ns
 
-/// Log-normal latencies, some of more than an hour if `spread` is large.
+/// Returns log-normal latencies, some of more than an hour if `spread` is large.
 LatencyHistogram random_histogram(unsigned seed, double spread) {
   std::mt19937_64 random(seed);
   std::lognormal_distribution<double> latency(std::log(30'000), spread);
@@ -54,7 +54,7 @@ std::string fault_of_payload(const std::string& payload) {
   return fault_of(text_with(payload));
 }
 
-/// A payload with these bytes in place of those at `offset`.
+/// Returns a payload with these bytes instead of those at `offset`.
 std::string patched(std::size_t offset, const std::string& bytes) {
   return payload_with("\x02", kDigits).replace(offset, bytes.size(), bytes);
 }

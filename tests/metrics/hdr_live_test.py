@@ -17,7 +17,7 @@ HOUR = 3_600_000_000_000
 
 
 def import_hdrh(folder):
-    """hdrh.histogram and hdrh.log; installed into `folder` if need be. Raises ImportError with a reason."""
+    """Returns hdrh.histogram and hdrh.log; installs them into `folder` if needed. Raises ImportError with a reason."""
     try:
         importlib.import_module("hdrh.histogram")
     except ImportError:
@@ -45,7 +45,7 @@ def counts_of(histogram):
 
 
 def significant_digits(hdrh, tool):
-    """Of our histograms, as the format says them."""
+    """Returns the significant digits of our histograms, as their format states them."""
     last_line = run_tool(tool, "write", "any 0 1\n").splitlines()[-1]
     return hdrh.HdrHistogram.decode(last_line.split(",")[-1]).significant_figures
 
@@ -58,7 +58,7 @@ def recorded(hdrh, digits, latencies):
 
 
 def intervals():
-    """Latencies of several kinds, ns, by tag."""
+    """Returns latencies of several kinds, in ns, by tag."""
     source = random.Random(1)
     short = [int(source.lognormvariate(10.3, 0.5)) for _ in range(20_000)]
     return {

@@ -12,7 +12,7 @@ using support::bytes_of;
 
 class BacklogTest : public testing::Test {
  protected:
-  /// What is left, all of it.
+  /// Removes and returns the rest of the backlog.
   Bytes drain(std::size_t piece) {
     Bytes all;
     while (!backlog_.empty()) {

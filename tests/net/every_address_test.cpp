@@ -17,7 +17,7 @@ using core::Error;
 using core::ErrorCode;
 using support::thrown_by;
 
-/// Of TEST-NET-1 (RFC 5737): no machine has it.
+/// An address of TEST-NET-1 (RFC 5737): no machine has it.
 constexpr const char* kElsewhere = "192.0.2.1";
 
 std::vector<SocketAddress> addresses_of(const std::vector<std::string>& hosts,
@@ -64,7 +64,7 @@ TEST(ListenAtEach, AddressOfAnotherMachineAloneIsAnError) {
   EXPECT_FALSE(log.has("skipped"));
 }
 
-// Who has the port at one address could take the requests of those who come there.
+// Another program with the port at one address could take the requests that are sent there.
 TEST(ListenAtEach, APortThatIsTakenAtOneAddressIsAnError) {
   const core::Fd taken = listen_tcp(addresses_of({"127.0.0.3"}).front(), 1);
   const std::uint16_t port = local_address(taken.get()).port();
@@ -74,7 +74,8 @@ TEST(ListenAtEach, APortThatIsTakenAtOneAddressIsAnError) {
   EXPECT_EQ(error.code(), ErrorCode::in_use);
 }
 
-/// Listens at nothing; the port that it is given first for port 0 is taken at the second address.
+/// Listens without sockets; the port that it is given first for port 0 is taken at the second
+/// address.
 class Ports {
  public:
   std::uint16_t listen(const SocketAddress& address) {
@@ -107,7 +108,7 @@ TEST(ListenAtEach, AFreePortOfTheFirstThatIsTakenAtTheSecondIsChangedForAnother)
   EXPECT_EQ(all_taken.calls(), kMostPorts);
 }
 
-/// What connecting to each address came to.
+/// Returns the outcome of connecting to each address.
 std::string connect(const std::vector<std::string>& results, std::string* asked = nullptr) {
   const auto deadline = core::Clock::now() + core::seconds(60);
   return connect_to_any(results, deadline, [&](const std::string& result, core::TimePoint until) {
@@ -132,7 +133,7 @@ TEST(ConnectToAny, GivesTheLastReason) {
   EXPECT_STREQ(thrown_by([] { connect({"refused", "silent"}); }).what(), "silent");
 }
 
-// A worker ends for an address that its machine cannot have, and tries again for another reason.
+// A worker exits if its machine cannot have an address, and tries again for any other reason.
 TEST(ConnectToAny, AnAddressOfNoUseHereIsTheReasonOnlyIfThereIsNoOther) {
   EXPECT_STREQ(thrown_by([] { connect({"refused", "nowhere"}); }).what(), "refused");
   EXPECT_STREQ(thrown_by([] { connect({"nowhere", "refused"}); }).what(), "refused");

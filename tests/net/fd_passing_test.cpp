@@ -33,7 +33,7 @@ class FdPassing : public testing::Test {
   std::array<std::byte, 64> room_{};
 };
 
-/// So many descriptors, all different.
+/// Returns `count` descriptors, all different.
 std::vector<core::Fd> some_fds(std::size_t count) {
   std::vector<core::Fd> fds;
   while (fds.size() < count) fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -22,7 +22,7 @@ void put(OutputBatch& batch, IovecChain& chain, std::string_view text) {
   batch.commit(chain, text.size());
 }
 
-/// What sendmsg would send.
+/// Returns the bytes that sendmsg would send.
 Bytes output_of(OutputBatch& batch, const IovecChain& chain) {
   Bytes output;
   for (const iovec& piece : batch.vectors(chain)) {
@@ -76,7 +76,7 @@ TEST(OutputBatch, WhatLiesElsewhereIsReferredTo) {
   EXPECT_EQ(output_of(batch, chain), copy_of(bytes_of("<elsewhere>")));
 }
 
-// As many frames as were asked for always fit, however long they are.
+// The requested number of frames always fits, however long they are.
 TEST(OutputBatch, IsFullAfterItsNumberOfFrames) {
   constexpr std::size_t kFrames = 5;
   OutputBatch batch(kFrames, kFrameRoom);

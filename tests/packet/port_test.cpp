@@ -51,7 +51,7 @@ struct TestPort {
     if (port.state() == progress::Context::State::running) port.stop();
   }
 
-  /// Answers what is there in each queue by `decide`; returns how many packets.
+  /// Answers the packets of each queue by `decide`; returns their number.
   template <class Decide>
   std::uint32_t serve(std::size_t i, const Decide& decide) {
     const Queue& queue = image->queues()[i];
@@ -78,7 +78,7 @@ Verdict echo(EthernetFrame& packet) {
   return kernels::packet::make_udp_echo(packet.data, headers, 0) ? Verdict::send : Verdict::drop;
 }
 
-/// Of each test a process and namespace of its own: ctest's.
+/// ctest runs each test in a separate process, which has a separate namespace.
 class PortTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -86,7 +86,7 @@ class PortTest : public testing::Test {
     if (!missing_privileges().empty()) GTEST_SKIP() << "unprivileged" << missing_privileges();
   }
 
-  /// Sends datagrams of all lengths to the port, and has each come back reversed.
+  /// Sends datagrams of all lengths to the port, and checks that each comes back reversed.
   void echo_many(TestPort& setup, std::uint16_t port, std::size_t queue, unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       Bytes payload(1 + i * 7 % 1400);
@@ -109,7 +109,7 @@ class PortTest : public testing::Test {
 
 TEST_F(PortTest, AnswersWhatARuleGivesIt) {
   TestPort setup({.interface = "v0"}, {"udp dport 7 to 0"});
-  // Many laps of the rings, which have 64 frames.
+  // There are many laps of the rings, which have 64 frames.
   echo_many(setup, 7, 0, 500);
   const auto counts = setup.port.steering().counts();
   EXPECT_EQ(counts.at(0).packets, 500U);
@@ -141,7 +141,7 @@ TEST_F(PortTest, SendsByItself) {
     ASSERT_EQ(frame.size(), 43U);
     ASSERT_EQ(frame[42], static_cast<std::uint8_t>(number - 1));
   }
-  // None is lost where positions are given up.
+  // No packet is lost if positions are given up.
   const auto position = kernels::packet::reserve(SingleLane{}, *queue.send_order, 1);
   kernels::packet::send_at(SingleLane{}, queue, position, true, kernels::packet::nothing_to_send(),
                            kBriefly);
@@ -177,7 +177,7 @@ TEST_F(PortTest, ForwardsBetweenPortsWithoutACopy) {
   const Queue& from = image.queues()[0];
   const Queue& to = image.queues()[1];
   std::uint32_t received = 0;
-  // More than the frames that the first port has: they come home.
+  // There are more packets than frames of the first port: the frames are returned.
   for (unsigned i = 0; i < 300; ++i) {
     const Bytes payload{static_cast<std::uint8_t>(i), 1, 2, 3};
     const Bytes sent = make_datagram(7, payload);
@@ -215,7 +215,7 @@ TEST_F(PortTest, LeavesTheInterfaceAsItWas) {
     setup.port.stop();
     EXPECT_FALSE(has_program());
   }
-  // Nor does a process leave anything that is killed.
+  // Nor does a process that is killed leave anything behind.
   support::ChildProcess child([](int socket) {
     TestPort setup({.interface = "v0"}, {"udp to 0"});
     const char ready = 1;
@@ -238,7 +238,7 @@ TEST_F(PortTest, OutlivesAnInterfaceThatGoesDown) {
   ASSERT_EQ(std::system("ip link set v0 down"), 0);
   setup.serve(0, echo);
   ASSERT_EQ(std::system("ip link set v0 up"), 0);
-  // A look a second at most says so.
+  // The port checks for it at most once a second.
   ASSERT_TRUE(support::eventually([&] {
     std::uint8_t byte = 1;
     veth_.write(make_datagram(7, {&byte, 1}));

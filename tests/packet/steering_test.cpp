@@ -35,7 +35,7 @@ class StackTraffic {
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
 
-  /// Whether one gets through.
+  /// Returns whether a datagram gets through.
   bool passes(const Veth& veth) {
     const std::uint8_t number = sent_++;
     veth.write(make_datagram(9, {&number, 1}));
@@ -87,7 +87,7 @@ TEST_F(SteeringTest, CountsByRule) {
   port.stop();
 }
 
-/// Frames with the tags that are given, each of 16 bits of control.
+/// Returns a frame with these tags, each of 16 bits of control.
 Bytes tagged(std::initializer_list<std::uint32_t> tags) {
   Bytes frame = make_datagram(7, Bytes(20));
   Bytes bytes;

@@ -25,9 +25,9 @@ namespace offload::packet::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A network namespace of this process's own, which ends with it, with two ends of a wire: v0,
+/// A network namespace for this process alone, which ends with it, with two ends of a wire: v0,
 /// which tests make a port of, and v1, whose frames they write and read. There is no IPv6, so that
-/// the kernel sends no frames of its own, such as those of duplicate address detection, which tests
+/// the kernel sends no frames by itself, such as those of duplicate address detection, which tests
 /// would count.
 class Veth {
  public:
@@ -56,13 +56,13 @@ class Veth {
         "bind to v1");
   }
 
-  /// Why there is none; empty if there is.
+  /// Returns why there is none; empty if there is.
   [[nodiscard]] const std::string& unavailable() const { return unavailable_; }
 
   void write(std::span<const std::uint8_t> frame) const {
     core::check_errno(::send(socket_.get(), frame.data(), frame.size(), 0), "send to v1");
   }
-  /// The next frame of UDP that came to v1; empty if none does within 2 s.
+  /// Returns the next UDP frame that came to v1; empty if none comes within 2 s.
   [[nodiscard]] Bytes read() const {
     for (;;) {
       pollfd readable{socket_.get(), POLLIN, 0};
@@ -76,7 +76,7 @@ class Veth {
       frame.resize(static_cast<std::size_t>(bytes));
       const auto headers =
           kernels::packet::parse_headers(frame.data(), static_cast<std::uint32_t>(frame.size()));
-      // What the kernel says by itself (IPv6 neighbours) is not waited for, nor what went out.
+      // Skips sent frames and those that the kernel sends by itself (IPv6 neighbours).
       if (from.sll_pkttype != PACKET_OUTGOING && headers.is_whole(kernels::packet::kUdp)) {
         return frame;
       }
@@ -88,11 +88,11 @@ class Veth {
   core::Fd socket_;
 };
 
-/// A UDP datagram from 10.0.0.2:1000 to 10.0.0.1:`port`.
+/// Returns a UDP datagram from 10.0.0.2:1000 to 10.0.0.1:`port`.
 inline Bytes make_datagram(std::uint16_t port, std::span<const std::uint8_t> payload) {
   using namespace kernels::packet;
   Bytes frame(42);
-  std::memset(frame.data(), 0xff, 6);  // to all, so that it is nobody else's
+  std::memset(frame.data(), 0xff, 6);  // broadcast, so that it is for this host too
   frame[6] = 2;
   store_16(frame.data() + 12, kIpv4);
   std::uint8_t* const ip = frame.data() + 14;

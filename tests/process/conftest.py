@@ -1,4 +1,4 @@
-"""What the process tests share."""
+"""Fixtures of all process tests."""
 import resource
 
 import pytest
@@ -12,14 +12,14 @@ def pytest_sessionstart():
     for name in ("offload-server", "offload-worker", "offload-client"):
         if not (BIN / name).exists():
             pytest.exit(f"{BIN / name} is not there: build it, or set OFFLOAD_BIN_DIR", 2)
-    # A thousand connections have two ends, one of them here.
+    # A thousand connections have two ends, one of them in this process.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @pytest.fixture
 def stage():
-    """An empty stage for one test."""
+    """Yields an empty stage for one test."""
     with_programs = Stage()
     yield with_programs
     with_programs.close()
@@ -27,7 +27,7 @@ def stage():
 
 @pytest.fixture(scope="module")
 def shared_stage():
-    """A stage that the tests of a file share."""
+    """Yields a stage that the tests of a file share."""
     with_programs = Stage()
     yield with_programs
     with_programs.close()

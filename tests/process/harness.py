@@ -1,4 +1,4 @@
-"""Runs the three programs as processes, as a user would, with a bound on every wait."""
+"""Runs the three programs as processes, as a user would, with a time limit on every wait."""
 import contextlib
 import itertools
 import os
@@ -19,17 +19,17 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(os.environ.get("OFFLOAD_BIN_DIR", ROOT / "build/release/bin"))
 SERVICES = BIN.parent / "services"  # modules, of examples/services and tests/services
 BACKEND = os.environ.get("OFFLOAD_BACKEND", "cpu")
-# How server and worker are connected: unix, or tcp or rdma as if on two machines; the latter where
-# there is a device, as in the guest of scripts/rdma-guest.
+# The connection of server and worker: unix, or tcp or rdma as if on two machines; rdma if there is
+# a device, as in the guest of scripts/rdma-guest.
 TRANSPORT = os.environ.get("OFFLOAD_TRANSPORT", "unix")
-# What posts responses over rdma: a thread that sends them (cpu), or the back end (gpu).
+# The sender of responses over rdma: a thread that posts them (cpu), or the back end (gpu).
 DATA_PATH = os.environ.get("OFFLOAD_DATA_PATH", "cpu")
 # Sanitizers make the programs slower: time limits grow by this, and counts shrink.
 TIME_FACTOR = float(os.environ.get("OFFLOAD_TIME_FACTOR", "1"))
 SANITIZE = os.environ.get("OFFLOAD_SANITIZE", "").split(",")
 LONG = os.environ.get("OFFLOAD_LONG") == "1"
-# What a program may take for anything that should be quick. Far above what it needs: 20 s of it are for a
-# machine that does much else.
+# The time limit for anything that should be quick. It is far above the usual time: 20 s of it are for a machine that
+# does much other work.
 PATIENCE = 20 + 10 * TIME_FACTOR
 
 # Exit statuses of a client whose responses were all right; 3, 4: late, as on a busy machine; 5: too few to tell.
@@ -46,19 +46,19 @@ SANITIZER_REPORT = re.compile(r"(Address|Thread|Leak|UndefinedBehavior)Sanitizer
 
 
 def denying(call, number):
-    """A wrapper: runs a program for which that system call fails with this errno, as the seccomp
-    profiles of containers have it."""
+    """Returns a wrapper that runs a program for which that system call fails with this errno, as the
+    seccomp profiles of containers do."""
     return [str(BIN / "deny_syscall"), call, str(number)]
 
 
 def scaled(count, lowest=1):
-    """`count` operations, fewer in a build that is slow."""
+    """Returns `count` operations, or fewer in a build that is slow."""
     return max(lowest, int(count / TIME_FACTOR))
 
 
 def free_port():
-    """A TCP port of loopback that is free now, below those that the kernel gives to port 0: it would
-    give the one that was just free to the next program that asks."""
+    """Returns a TCP port of loopback that is free now, below those that the kernel gives to port 0: the
+    kernel would give a port that was just free to the next program that asks."""
     for _ in range(1000):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", random.randrange(10000, 30000)))
@@ -67,8 +67,8 @@ def free_port():
 
 
 def wait_until(condition, what, seconds=PATIENCE):
-    """What `condition()` returns as soon as that is true; an error that names `what` if it does
-    not come to be in time."""
+    """Waits until `condition()` is true and returns its value; fails with `what` if it does not become
+    true in time."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -84,7 +84,7 @@ class Program:
     _numbers = itertools.count()
 
     def __init__(self, folder, name, *options, wrapper=()):
-        """`wrapper`: the words of a command that runs the program in its own place."""
+        """`wrapper`: the words of a command that replaces itself by the program."""
         self.command = [*wrapper, str(BIN / name), *map(str, options)]
         self.kind = name
         self.name = f"{name}-{next(self._numbers)}"
@@ -110,7 +110,7 @@ class Program:
         return self.process.poll() is None
 
     def wait_for_log(self, pattern, seconds=PATIENCE, count=1):
-        """The match of the `count`-th occurrence of `pattern` in the log, once it is there."""
+        """Returns the match of the `count`-th occurrence of `pattern` in the log, once it is there."""
         def found():
             ended = not self.alive  # asked before the log is read, which is then complete
             matches = list(re.finditer(pattern, self.log))
@@ -123,37 +123,37 @@ class Program:
 
     def send_signal(self, number):
         if number in (signal.SIGINT, signal.SIGTERM) and not self._told:
-            # One that has only just begun would not know of it.
+            # A program that has only just begun would not handle it.
             wait_until(lambda: not self.alive or self.blocks(number), f"{self.name} takes signals")
             self._told = True
         self.process.send_signal(number)
 
     def stop(self):
-        """SIGSTOP; returns when no thread of it runs any more. Needs a SIGCONT or kill()."""
+        """Sends SIGSTOP; returns when none of its threads runs any more. Needs a SIGCONT or kill()."""
         self.send_signal(signal.SIGSTOP)
         tasks = Path(f"/proc/{self.pid}/task")
         wait_until(lambda: all(self._stat(task)[0] == "T" for task in tasks.iterdir()),
                    f"{self.name} stops")
 
     def terminate(self):
-        """The exit status after SIGTERM."""
+        """Sends SIGTERM; returns the exit status."""
         self.send_signal(signal.SIGTERM)
         return self.wait()
 
     def kill(self):
-        """kill -9, as part of the test; returns when the process is gone."""
+        """Sends SIGKILL, as part of the test; returns when the process is gone."""
         self._expected = True
         self.process.kill()
         self.process.wait(PATIENCE)
 
     def wait(self, seconds=PATIENCE):
-        """The exit status, once it has exited by itself."""
+        """Returns the exit status, once the program has exited by itself."""
         wait_until(lambda: not self.alive, f"{self.name} exits", seconds)
         self._expected = True
         return self.process.returncode
 
     def end(self):
-        """Ends it at the end of a test: what is wrong about the way it went, empty if nothing."""
+        """Ends it at the end of a test; returns its faults, empty if there were none."""
         faults = []
         told = self.alive
         if told:
@@ -173,26 +173,26 @@ class Program:
             faults.append(f"{self.name} has a sanitizer's report in its log")
         return faults
 
-    # ---- What the kernel says of it
+    # ---- The kernel's information about it
 
     def blocks(self, number):
-        """Whether it takes that signal in its own time: until it was told to end."""
+        """Returns whether it blocks that signal, to handle it itself: true until it was told to end."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return bool(int(re.search(r"SigBlk:\s+(\w+)", status)[1], 16) >> (number - 1) & 1)
 
     def cpu_seconds(self):
-        """User and system time of all its threads so far."""
+        """Returns the user and system time of all its threads until now."""
         fields = self._stat()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def wait_until_it_works(self):
-        """It has used a processor for a while from now on: for more than what a program still does to
-        start."""
+        """Waits until it has used a processor for a while from now on: for longer than a program needs for
+        the rest of its start."""
         before = self.cpu_seconds()
         wait_until(lambda: self.cpu_seconds() > before + 0.05 * TIME_FACTOR, "the program works")
 
     def _stat(self, of=None):
-        """The fields of the process's stat file, or of one of its threads, from the state on."""
+        """Returns the fields of the process's stat file, or of one of its threads, from the state on."""
         stat = ((of or Path(f"/proc/{self.pid}")) / "stat").read_text()
         return stat[stat.rindex(")") + 2:].split()
 
@@ -204,7 +204,7 @@ class Program:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def threads(self):
-        """The processors that each thread may run on, as in "0-3", by the thread's name."""
+        """Returns the processors that each thread may run on, as in "0-3", by the thread's name."""
         cpus = {}
         for task in Path(f"/proc/{self.pid}/task").iterdir():
             status = (task / "status").read_text()
@@ -214,7 +214,7 @@ class Program:
 
 
 class Server(Program):
-    """offload-server, on a control socket of its own and any free port unless told otherwise."""
+    """offload-server, on a separate control socket and any free port unless the options say otherwise."""
 
     def __init__(self, folder, comch, *options, socket_file=None, wrapper=()):
         port = [] if "-p" in options or "--listen" in options else ["-p", 0]
@@ -228,12 +228,12 @@ class Server(Program):
         return found
 
     def wait_until_attached(self, count=1):
-        """Until a worker has attached for the `count`-th time."""
+        """Waits until a worker has attached for the `count`-th time."""
         return self.wait_for_log(r"worker (\d+), .+ is ready", count=count)
 
     def wait_until_served(self, count=1):
-        """Until a worker has been given channels for the `count`-th time. Requests that were refused
-        for want of a worker are answered from then on, and not before."""
+        """Waits until a worker has been given channels for the `count`-th time. Before, requests may be refused
+        because there is no worker; afterwards they are answered."""
         return self.wait_for_log(r"worker (\d+), .+ serves [1-9]\d* of", count=count)
 
     def wait_until_worker_gone(self, count=1):
@@ -241,7 +241,7 @@ class Server(Program):
 
 
 class Stage:
-    """The programs of one test, their logs and their control socket. Ends all that it started."""
+    """The programs of one test, their logs and their control socket. Ends all programs that it started."""
 
     def __init__(self):
         # A Unix socket's path has at most 107 bytes, and pytest's folders are longer.
@@ -264,7 +264,7 @@ class Stage:
         return ["--comch-key-file", self._key_file]
 
     def comch_options(self, path=None):
-        """Where server and worker meet; a socket at `path` if that is given."""
+        """Returns the options for the place where server and worker meet; a socket at `path` if given."""
         if path is not None:
             return ["--comch", f"unix:{path}"]
         key = [] if TRANSPORT == "unix" else self.key_options()
@@ -290,29 +290,29 @@ class Stage:
                             *options, wrapper=wrapper)
 
     def pair(self, *options):
-        """A server with `options` that listens, and its worker."""
+        """Starts a server with `options`, and its worker; returns both once the server listens."""
         server = self.server(*options)
         worker = self.worker()
         server.wait_until_listening()
         return server, worker
 
     def client(self, server, *options, host="127.0.0.1"):
-        """offload-client towards `server` (or a port)."""
+        """Starts offload-client with `server` (or a port) as its server."""
         port = getattr(server, "port", server)
         return self.program("offload-client", "-s", host, "-p", port, *options)
 
     def run_client(self, server, *options, host="127.0.0.1", seconds=60 * TIME_FACTOR):
-        """The client, after it ran to its end with exit 0 and every response was right."""
+        """Runs a client to its end; it must exit with 0, with every response right."""
         client = self.client(server, *options, host=host)
         assert client.wait(seconds) == 0, client.log
         return client
 
     def close(self):
-        """Ends what is left; raises if a program crashed, hung or did not exit as it should."""
+        """Ends the remaining programs; raises if a program crashed, hung or did not exit as it should."""
         faults = []
         for program in self._programs:
             program.send_signal(signal.SIGCONT)
-        # A client is no longer owed anything, a server lets its worker go.
+        # In this order no client waits for a response, and a server detaches its worker.
         order = ["offload-client", "offload-server", "offload-worker"]
         for program in sorted(self._programs, key=lambda each: order.index(each.kind)):
             faults += program.end()
@@ -325,8 +325,8 @@ class Stage:
 
 
 class Load:
-    """Healthy clients beside what is done in its context: runs of the load client, one after the
-    other, each of which must end with every response right."""
+    """A context that runs healthy clients in parallel with its body: runs of the load client, one after
+    the other, each of which must end with every response right."""
 
     def __init__(self, stage, server, *options, seconds=0.3):
         self._start = lambda: stage.client(server, *options, "--duration", f"{seconds}s",
@@ -347,7 +347,7 @@ class Load:
                 table = statistics(client)
                 assert table["Valid responses"] == table["Operation count"] > 0, client.out
                 assert "Unanswered requests" not in table, client.out
-        except Exception as failure:  # whatever it is: __exit__ raises it
+        except Exception as failure:  # of any kind: __exit__ raises it
             self._failure = failure
         self._running.set()
 
@@ -366,8 +366,8 @@ class Load:
 
 
 def statistics(client):
-    """The client's table as a dictionary of numbers; of the latencies, those of the service time, as
-    "service time p50"."""
+    """Returns the client's table as a dictionary of numbers; the latencies are those of the service time,
+    as "service time p50"."""
     lines = re.findall(r"^(\S.+?):\s+([\d.]+)$", client.out, re.MULTILINE)
     latencies = re.findall(r"^  (\S+)\s+([\d.]+)(?:\s+[\d.]+)?$", client.out, re.MULTILINE)
     return {**{name: float(value) for name, value in lines},
@@ -375,7 +375,7 @@ def statistics(client):
 
 
 def hang_up_with_fifo(program, file, count):
-    """SIGHUP with a FIFO in the place of a file, for the count-th time: an error, and the file is put back."""
+    """Sends SIGHUP with a FIFO instead of the file, for the count-th time: expects an error, and restores the file."""
     kept = file.read_bytes()
     file.unlink()
     os.mkfifo(file, 0o600)
@@ -387,14 +387,14 @@ def hang_up_with_fifo(program, file, count):
 
 
 def expect_server_left(server, worker):
-    """The server has ended as it should, and its worker waits for the next one."""
+    """Checks that the server has ended as it should, and that its worker waits for the next one."""
     assert server.wait() == 0, server.log
     worker.wait_for_log("the server is shutting down: waiting for the next one")
     assert not (server.socket_file and server.socket_file.exists()), "the socket file is still there"
 
 
 def expect_end_of_both(server, worker):
-    """Server and worker have left, on a signal to one of them."""
+    """Checks that server and worker have exited, after a signal to one of them."""
     assert server.wait() == 0, server.log
     assert worker.wait() == 0, worker.log
     assert not (server.socket_file and server.socket_file.exists()), "the socket file is still there"

@@ -1,5 +1,5 @@
-"""A server of the wire protocol with a known capacity: it answers `echo` requests at once while they come
-within a token bucket, and those beyond that in their order, at the bucket's rate."""
+"""A server of the wire protocol with a known capacity: it answers `echo` requests at once if they come within a token
+bucket, and the others in order, at the bucket's rate."""
 import contextlib
 import select
 import socket
@@ -21,11 +21,11 @@ class Pacer:
     def __init__(self, rate, burst):
         self._interval = 1 / rate
         self._tolerance = (burst - 1) * self._interval
-        self._next = float("-inf")  # when a request would come if all came evenly (GCRA)
+        self._next = float("-inf")  # the arrival time of the next request if all came evenly (GCRA)
 
     def admit(self, now):
-        """When the request that comes now is to be answered: now or later, never before one that came
-        earlier."""
+        """Returns the time to answer a request that arrives now: now or later, never before that of an earlier
+        request."""
         due = max(now, self._next)
         self._next = due + self._interval
         return max(now, due - self._tolerance)
@@ -40,7 +40,7 @@ class _Connection:
         self.writing = False  # waits for room to send
 
     def requests(self):
-        """The frames of whole requests that have come, as responses. Raises ValueError for others."""
+        """Yields the responses to the whole requests received so far. Raises ValueError for invalid frames."""
         start = 0
         while len(self.received) - start >= HEADER.size:
             wire_size, msg_id, length = HEADER.unpack_from(self.received, start)
@@ -55,12 +55,12 @@ class _Connection:
 
 
 class PacedServer:
-    """A context in which it serves any number of connections of loopback, in a thread of its own.
-    All share one bucket. A client that breaks the protocol is closed."""
+    """A context in which a separate thread serves any number of connections of loopback. All share one
+    bucket. A client that violates the protocol is disconnected."""
 
     def __init__(self, rate, burst=32):
         self._pacer = Pacer(rate, burst)
-        self._queue = deque()  # (when to answer, connection, response)
+        self._queue = deque()  # (time of the answer, connection, response)
         self._connections = {}  # by descriptor
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self._listener.setblocking(False)
@@ -129,7 +129,7 @@ class PacedServer:
             self._close(connection)
 
     def _answer(self):
-        """Sends what is due by now."""
+        """Sends the responses that are due by now."""
         now = time.monotonic()
         touched = {}
         while self._queue and self._queue[0][0] <= now:
@@ -159,4 +159,4 @@ class PacedServer:
 
     def _close(self, connection):
         if self._connections.pop(connection.socket.fileno(), None):
-            connection.socket.close()  # which takes it out of the epoll as well
+            connection.socket.close()  # this also removes it from the epoll

@@ -1,5 +1,5 @@
-"""What clients may hold, and for how long: who goes beyond it loses its connection and is told why,
-and nobody else loses anything."""
+"""The limits of clients, and their time limits: a client that exceeds one gets an error and is disconnected, and no
+other client loses anything."""
 import contextlib
 import re
 import resource
@@ -23,14 +23,14 @@ def address_of(wire):
 
 
 def is_open(wire):
-    watched = select.poll()  # select() takes no descriptor beyond 1023
+    watched = select.poll()  # select() accepts no descriptor beyond 1023
     watched.register(wire.socket, select.POLLIN)
     return not watched.poll(0)
 
 
 @pytest.fixture
 def wires():
-    """Connections that are closed at the end of the test."""
+    """Returns a function that makes connections; they are closed at the end of the test."""
     with contextlib.ExitStack() as stack:
         yield lambda *arguments, **options: stack.enter_context(Wire(*arguments, **options))
 
@@ -38,7 +38,7 @@ def wires():
 # ---- Unfinished frames
 
 def test_many_clients_that_have_begun_a_long_frame(stage, wires):
-    """15,000 of them, or as many as descriptors allow, within 1 GiB of address space."""
+    """There are 15,000 of them, or as many as descriptors allow, within 1 GiB of address space."""
     descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     count = min(15_000 if LONG or TIME_FACTOR == 1 else 1000, descriptors - 500)
     limit = [] if SANITIZE != [""] else ["prlimit", f"--as={1 << 30}"]
@@ -59,8 +59,8 @@ def test_many_clients_that_have_begun_a_long_frame(stage, wires):
 
 
 def test_a_frame_that_does_not_come_whole(stage, wires):
-    """Drops of it are no progress, a whole one is; a frame that was begun after it has its own
-    time."""
+    """A few bytes of a frame are no progress, a whole frame is; a frame that was begun after it has a separate
+    time limit."""
     server, _ = stage.pair("--frame-timeout", "2s")
     quiet, dripping, lively = wires(server.port), wires(server.port), wires(server.port)
     text = frame(b"0123456789")
@@ -122,7 +122,7 @@ def test_connections_in_all(stage, wires):
 
 
 def test_one_address_leaves_places_for_others(stage, wires):
-    """Silent connections of one address, as many as it can have, do not lock everyone else out."""
+    """Silent connections of one address, as many as it can have, do not lock out all other addresses."""
     server = stage.server(wrapper=["prlimit", "--nofile=200:200"])
     stage.worker()
     server.wait_until_listening()
@@ -136,8 +136,8 @@ def test_one_address_leaves_places_for_others(stage, wires):
 # ---- Memory
 
 def test_the_budget_of_memory(stage, wires):
-    """The largest holders of unfinished frames go, those that hold little and those that wait for
-    nothing but the server stay."""
+    """The largest holders of unfinished frames are disconnected; clients that hold little and clients that
+    wait only for the server stay."""
     server, _ = stage.pair("--max-message-length", "4m", "--max-concurrent-messages", 4,
                            "--client-memory", "16m")
     small = [wires(server.port) for _ in range(20)]
@@ -165,7 +165,7 @@ def test_the_budget_of_memory(stage, wires):
 @pytest.mark.skipif(SANITIZE != [""], reason="a sanitizer has a heap, and an address space, of its own")
 @needs_cpu_worker
 def test_memory_that_cannot_be_had(stage, wires):
-    """It costs the client that needs it, by name."""
+    """The client that needs the memory is disconnected, with the reason."""
     server, _ = stage.pair("--max-message-length", "4m", "--max-concurrent-messages", 4)
     healthy = wires(server.port)
     healthy.ask([b"before"] * 100)
@@ -183,7 +183,7 @@ def test_memory_that_cannot_be_had(stage, wires):
 # ---- Output
 
 def fill_with_responses(server, wire):
-    """Requests until the server reads no more of them, and no response is taken."""
+    """Sends requests until the server stops reading them; receives no response."""
     wire.socket.settimeout(0.3)
     with contextlib.suppress(TimeoutError):
         while True:
@@ -192,8 +192,8 @@ def fill_with_responses(server, wire):
 
 
 def test_a_client_that_trickles_its_responses(stage, wires):
-    """A byte now and then is no progress: what it is owed at the beginning of the time it has to
-    take within it."""
+    """A byte now and then is no progress: the client must read, within the time limit, the data that was pending
+    at its begin."""
     server, _ = stage.pair("--max-message-length", "64k", "--client-timeout", "1s")
     wire = wires(server.port, receive_buffer=4096)
     fill_with_responses(server, wire)
@@ -208,7 +208,7 @@ def test_a_client_that_trickles_its_responses(stage, wires):
 
 
 def test_refusals_that_nobody_reads(stage, wires):
-    """While no worker is there a client that reads none of its refusals is not read either."""
+    """While no worker is attached, the server stops reading from a client that reads none of its refusals."""
     server, worker = stage.pair("--worker-timeout", "100ms", "--max-message-length", "64k")
     worker.kill()
     server.wait_for_log("requests are refused")
@@ -231,7 +231,7 @@ def test_refusals_that_nobody_reads(stage, wires):
 
 @needs_cpu_worker
 def test_a_light_client_beside_deep_pipelines(stage, wires):
-    """It is not served behind all that the others have sent. bench/fairness.py has the figures."""
+    """It does not wait behind all requests of the others. bench/fairness.py measures it."""
     server, _ = stage.pair()
     light = wires(server.port)
     heavy = stage.client(server, "--connections", 20, "--max-concurrent-messages", 128, "--size",

@@ -1,5 +1,5 @@
-"""The data path allocates nothing: counted in the I/O threads of the server and the threads of the
-CPU worker, under load, after the connections have warmed up."""
+"""The data path allocates nothing: counted in the I/O threads of the server and the threads of the CPU worker, under
+load, after the connections have warmed up."""
 import struct
 from pathlib import Path
 
@@ -20,7 +20,7 @@ pytestmark = [
 
 @pytest.fixture
 def counted(monkeypatch):
-    """A stage whose programs count, and a function that says how many allocations there were."""
+    """Yields a stage whose programs count their allocations, and a function that returns the count."""
     with_programs = Stage()
     count = Path(with_programs.folder) / "allocations"
     count.write_bytes(bytes(8))
@@ -48,6 +48,6 @@ def test_nothing_is_allocated_per_message(counted, size):
     allocated = allocations() - before
     for wire in wires:
         wire.close()
-    assert server.terminate() == 0  # the log is whole then
-    # Of an I/O thread that the machine held up the log says so, which takes some allocations.
+    assert server.terminate() == 0  # then the log is complete
+    # The log reports an I/O thread that the machine delayed, which takes some allocations.
     assert allocated <= MOST_FOR_A_LINE * server.log.count("a turn took"), f"{allocated} over {rounds * 800} messages"

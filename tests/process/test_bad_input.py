@@ -1,5 +1,5 @@
-"""Whatever one client sends or does, it harms itself at most: a healthy client of the same I/O
-thread runs beside each case and sees nothing of it."""
+"""A client harms at most itself, whatever it sends or does: a healthy client of the same I/O thread runs in parallel
+with each case and notices nothing."""
 import contextlib
 import random
 import re
@@ -41,26 +41,26 @@ BAD_FRAMES = [
 
 @pytest.fixture(scope="module")
 def server(shared_stage):
-    """One I/O thread, so that all share it. It serves every test of this file."""
+    """A server with one I/O thread, which all clients share. It serves every test of this file."""
     return shared_stage.pair("--max-message-length", LIMIT, "--max-concurrent-messages", 32)[0]
 
 
 @pytest.fixture
 def beside(shared_stage, server):
-    """A context beside which a healthy client runs and must not notice anything."""
+    """Returns a context in which a healthy client runs, which must not notice anything."""
     return lambda: Load(shared_stage, server, "--size", 100, "--max-concurrent-messages", 8)
 
 
 @pytest.fixture
 def no_leak(server):
-    """All descriptors that a test made the server open are closed after it."""
+    """Checks that all descriptors that a test made the server open are closed after it."""
     before = server.descriptors()
     yield
     wait_until(lambda: server.descriptors() <= before, "the server closes its connections")
 
 
 def expect_own_answers(server):
-    """A newcomer gets the answers to its own requests and to no other's."""
+    """Checks that a new client gets the answers to its own requests and to no others."""
     with Wire(server.port) as wire:
         wire.ask(payloads(100, range(LIMIT), seed=time.monotonic_ns()))
 
@@ -115,7 +115,7 @@ def test_a_client_that_vanishes_in_a_frame(server, beside, no_leak, stream, leav
 
 @pytest.mark.parametrize("leave", [Wire.close, Wire.reset])
 def test_a_client_that_vanishes_with_requests_in_flight(server, beside, no_leak, leave):
-    """In the reference, the next client on the thread can receive the answers."""
+    """In the reference, the next client on the thread can receive its answers."""
     with beside():
         for number in range(20):
             wire = Wire(server.port)
@@ -150,7 +150,7 @@ def test_a_client_that_sends_no_more_gets_what_it_is_owed(server, beside, no_lea
 
 
 def fill_until_blocked(wire, data):
-    """Sends `data` again and again until nothing more is taken: how many bytes were."""
+    """Sends `data` again and again until the socket takes no more; returns the number of bytes sent."""
     most = 256 << 20  # the kernel's buffers of both ends are smaller
     wire.socket.settimeout(0.5)
     sent = 0
@@ -164,8 +164,8 @@ def fill_until_blocked(wire, data):
 
 @pytest.mark.parametrize("size", [20, 65536])
 def test_clients_that_never_read(stage, size):
-    """Each keeps the responses to what it had in flight in the server's memory, and no more; the
-    others of its thread go on."""
+    """The server holds the responses to each client's requests in flight, and no more; the other clients
+    of its thread continue."""
     server, _ = stage.pair("--max-message-length", "64k", "--max-concurrent-messages", 32)
     stage.run_client(server, "--size", size, "-i", 100)
     before = server.resident_bytes()
@@ -181,7 +181,7 @@ def test_clients_that_never_read(stage, size):
 
 
 def test_a_client_that_never_reads_is_closed_in_the_end(stage):
-    """So that what it holds in the server's memory is not held for ever. Quiet clients stay."""
+    """The server frees the memory that it holds for this client. Quiet clients stay connected."""
     server, _ = stage.pair("--max-message-length", "64k", "--client-timeout", "1s")
     with Wire(server.port) as quiet:
         quiet.send(frame(b"one"))
@@ -195,7 +195,7 @@ def test_a_client_that_never_reads_is_closed_in_the_end(stage):
 
 
 def test_a_slow_reader_gets_everything_in_the_end(stage):
-    """How much the sockets' buffers take is the kernel's choice: the stream is as long as they need."""
+    """The kernel decides how much the sockets' buffers take: the stream is as long as needed to fill them."""
     server, _ = stage.pair("--max-message-length", "64k", "--max-concurrent-messages", 16)
     requests = payloads(100, [0, 100, 20_000, 65_536])
     with Wire(server.port, receive_buffer=4096) as wire:
@@ -207,7 +207,7 @@ def test_a_slow_reader_gets_everything_in_the_end(stage):
 
 
 def test_a_refused_client_that_sends_on(server, beside, no_leak):
-    """It is granted a moment to read why it was refused; then it is cut off."""
+    """It has a moment to read why it was refused; then it is disconnected."""
     with beside(), Wire(server.port) as wire:
         wire.send(header(0, REQUEST, 0))
         deadline = time.monotonic() + PATIENCE
@@ -225,7 +225,7 @@ def test_garbage(server, beside, no_leak):
 
 
 def test_a_flood_of_garbage(server, beside, no_leak):
-    """From clients that send on when they are refused: these may lose the error to a reset."""
+    """The clients continue to send when they are refused: these may lose the error to a reset."""
     with beside():
         for seed in range(30):
             with Wire(server.port) as wire, contextlib.suppress(ConnectionError):
@@ -236,7 +236,7 @@ def test_a_flood_of_garbage(server, beside, no_leak):
 
 
 def misbehave(server, seed):
-    """One of the ways, at random."""
+    """Misbehaves in one of the ways, at random."""
     source = random.Random(seed)
     good, bad = frame(source.randbytes(100)), source.choice(BAD_FRAMES)[0]
     with Wire(server.port, receive_buffer=source.choice([None, 4096])) as wire:
@@ -263,7 +263,7 @@ def test_everything_at_once(server, beside, no_leak):
 
 
 def test_clients_that_begin_long_messages(stage):
-    """What is announced takes no memory before it comes."""
+    """An announced message takes no memory before it arrives."""
     server, _ = stage.pair("--max-message-length", "16m", "--max-concurrent-messages", 1)
     before = server.resident_bytes()
     wires = [Wire(server.port) for _ in range(100)]
@@ -286,7 +286,7 @@ def test_port_scans(server, beside, no_leak):
 
 
 def test_connections_that_were_never_completed(server, beside, no_leak):
-    """Closed while they still wait to be accepted."""
+    """The clients close them while they still wait to be accepted."""
     with beside():
         sockets = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
         for each in sockets:
@@ -295,8 +295,8 @@ def test_connections_that_were_never_completed(server, beside, no_leak):
 
 
 def test_more_clients_than_descriptors(stage):
-    """Those that are one too many are turned away; the others are served, also by a worker that
-    comes later."""
+    """Clients beyond the limit are rejected; the others are served, also by a worker that attaches
+    later."""
     server = stage.server("--max-clients-per-address", 100, wrapper=["prlimit", "--nofile=64:64"])
     worker = stage.worker()
     server.wait_until_listening()
@@ -317,7 +317,7 @@ def test_more_clients_than_descriptors(stage):
 
 
 def test_descriptors_are_left_for_one_more_worker(stage):
-    """Beside the one that serves, with clients on all that clients may take."""
+    """Another worker attaches while one serves, and clients use all descriptors that clients may use."""
     server = stage.server("--threads", 4, wrapper=["prlimit", "--nofile=140:140"])
     worker = stage.worker()
     server.wait_until_listening()

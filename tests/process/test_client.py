@@ -1,5 +1,4 @@
-"""The load client notices what is wrong, and ends when it should: Ctrl-C makes the reference client
-hang."""
+"""The load client notices errors, and ends when it should: Ctrl-C makes the reference client hang."""
 import resource
 import signal
 import socket
@@ -63,7 +62,7 @@ def test_a_client_interrupted_while_it_connects(stage):
 
 
 def test_a_client_whose_server_never_answers(stage):
-    """It grants a second for what is due; a second Ctrl-C would not even do that."""
+    """It waits a second for due responses; after a second Ctrl-C it does not even do that."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
         client = stage.client(mute.getsockname()[1], "-i", 10)
         client.wait_for_log("connected to")

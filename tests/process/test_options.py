@@ -1,5 +1,5 @@
-"""The command lines: everything is in the help; what is wrong is said in one line that names the
-option and what is allowed; what is right is done."""
+"""The command lines: the help has every option; an error is one line that names the option and the allowed values;
+valid options take effect."""
 import os
 import re
 
@@ -54,7 +54,7 @@ def test_help_mentions_every_option(stage, name, flag):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_option_in_the_help_is_tested_here(stage, name):
-    """Of those that stand at the beginning of a line: an option that is added is added above."""
+    """The options at the beginning of a line must be those listed above: add a new option there."""
     program = stage.program(name, "--help")
     assert program.wait() == 0
     heads = re.findall(r"^  (-[^ ]+)", program.out, re.MULTILINE)
@@ -70,7 +70,7 @@ def test_version(stage, name):
 
 
 def test_list_devices(stage):
-    """Needs no server. Without a GPU, or an RDMA device, it says why there is none."""
+    """It needs no server. Without a GPU, or an RDMA device, it gives the reason."""
     worker = stage.program(WORKER, "--list-devices")
     assert worker.wait() == 0
     assert worker.out.startswith("host\n  memory ")
@@ -80,7 +80,7 @@ def test_list_devices(stage):
 
 
 def expect_usage_error(program, *hints):
-    """Exit 2, nothing but one line on standard error, and that has all the hints."""
+    """Expects exit status 2, and only one line on standard error, which has all the hints."""
     assert program.wait() == 2, program.log
     assert program.out == ""
     assert program.log.endswith("\n") and len(program.log.splitlines()) == 1
@@ -209,7 +209,7 @@ def test_an_address_that_does_not_resolve(stage):
 
 
 def test_a_json_file_that_cannot_be_written(stage):
-    """Known before the run, not after it."""
+    """The error comes before the run, not after it."""
     client = stage.program(CLIENT, "-s", "127.0.0.1", "--output", stage.folder / "no" / "file.json")
     assert client.wait() == 1
     assert "no/file.json" in client.log and "No such file or directory" in client.log
@@ -258,7 +258,7 @@ def test_the_reference_name_of_a_comch_channel(stage, monkeypatch):
 
 
 def test_a_worker_may_start_before_its_servers_folder_is_there(stage, monkeypatch):
-    """As the services: their units name the folder."""
+    """The services start in this way: their units name the folder."""
     folder = stage.folder / "run"
     monkeypatch.setenv("OFFLOAD_RUNTIME_DIR", str(folder))
     worker = stage.program(WORKER, "--backend", BACKEND)

@@ -1,5 +1,5 @@
-"""What speaks the protocol's version 1 from elsewhere works here unchanged: DOCA's client with our
-server, its server with our client, and the options of its command lines."""
+"""Programs that speak version 1 of the protocol work unchanged: DOCA's client with our server, its server with our
+client, and the options of its command lines."""
 import json
 import socket
 import struct
@@ -14,8 +14,8 @@ IN_FLIGHT = 128  # the reference client's, per thread
 
 
 class ReferenceClient(threading.Thread):
-    """A thread of DOCA's client as it shows on the wire: one connection; requests with msg_id 4, up
-    to 128 in flight; of each response it looks at length and payload, never at msg_id."""
+    """A thread of DOCA's client as it appears on the wire: one connection; requests with msg_id 4, up
+    to 128 in flight; it checks length and payload of each response, never msg_id."""
 
     def __init__(self, port, iterations, message, expected):
         super().__init__()
@@ -50,8 +50,8 @@ def test_the_reference_client_gets_its_answers(stage):
 
 @pytest.mark.parametrize("length", [1, 252, 256])
 def test_every_length_that_the_reference_takes(stage, length):
-    """Its limit of 256 bytes counts its 4-byte length field; with the same number, ours takes all
-    that it takes."""
+    """The reference's limit of 256 bytes includes its 4-byte length field; with the same number, our server accepts
+    every length that it accepts."""
     server, _ = stage.pair("--max-message-length", 256)
     message = payloads(1, length)[0]
     thread = ReferenceClient(server.port, 300, message, reverse(message))
@@ -87,7 +87,7 @@ def test_the_clients_statistics_have_the_reference_clients_names(stage):
 
 
 class ReferenceServer(threading.Thread):
-    """DOCA's server as it shows on the wire, for one client: answers with msg_id 4, not 5.
+    """DOCA's server as it appears on the wire, for one client: answers with msg_id 4, not 5.
     `broken`: the number of a response in which one bit is wrong."""
 
     def __init__(self, receive_buffer=None, broken=None, close_after=None):
@@ -109,7 +109,7 @@ class ReferenceServer(threading.Thread):
             try:
                 self.serve(connection, stream)
             except ConnectionError:
-                pass  # a client that found a fault leaves without reading the rest
+                pass  # a client that found an error disconnects without reading the rest
 
     def serve(self, connection, stream):
         answered = 0
@@ -135,8 +135,8 @@ def test_the_client_works_with_the_reference_server(stage):
 
 
 def test_the_client_goes_on_where_a_partial_write_ended(stage):
-    """The reference client starts again at offset 0. Here 16 MiB are in flight, more than the two
-    sockets' buffers take, towards a server that is slow to read."""
+    """The reference client starts again at offset 0. Here 16 MiB are in flight to a server that reads slowly, which
+    is more than the buffers of the two sockets take."""
     server = ReferenceServer(receive_buffer=4096)
     server.start()
     client = stage.run_client(server, "--size", "256k", "-i", 128, "--max-concurrent-messages", 64)

@@ -1,4 +1,4 @@
-"""The samples run, and do what they say."""
+"""The samples run, and their results are right."""
 import hashlib
 import re
 import subprocess
@@ -11,7 +11,7 @@ NO_DEVICE = 77
 
 
 def run(name):
-    """What the sample prints, after it ended with exit 0."""
+    """Returns the sample's output, after it has ended with exit status 0."""
     ended = subprocess.run([BIN / name], capture_output=True, text=True, timeout=3 * PATIENCE)
     if ended.returncode == NO_DEVICE:
         pytest.skip(ended.stdout.strip())
@@ -33,7 +33,7 @@ def test_sync_event(name):
     [], ["--atomic"], ["--async", "--qdepth", "1"], ["--async", "--qdepth", "16", "--atomic"]],
     ids=" ".join)
 def test_sync_event_of_two_programs(options, tmp_path):
-    """The event goes over the control channel; the DPU's program comes first."""
+    """The event is sent over the control channel; the DPU's program starts first."""
     comch = f"unix:{tmp_path}/comch"
     with subprocess.Popen([BIN / "sample-sync-event-dpu", "--comch", comch, *options],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as dpu:
@@ -67,13 +67,13 @@ def test_memory_export():
 
 
 def test_unsolicited():
-    """As many as there are thousands of events among 4 Mi values, counted by the receiver too."""
+    """There is a notice for each thousand events among 4 Mi values; the receiver counts them too."""
     assert re.fullmatch(r"sample-unsolicited: 3\d unsolicited notices, sent by a (GPU|thread)\n",
                         run("sample-unsolicited"))
 
 
 def test_graph():
-    """Each buffer is 64 KiB of the number of its run; eight are in flight, in their order."""
+    """Each buffer has 64 KiB of the number of its run; eight are in flight, in order."""
     lines = run("sample-graph").splitlines()
     assert lines[0] == f"SHA-256 of the last: {hashlib.sha256(bytes([99]) * (64 << 10)).hexdigest()}"
     assert lines[1:] == ["100 copies compared, 100 right, 0 wrong"]
@@ -106,5 +106,5 @@ def test_rdma(name, words):
     ("many-clients", "3 of 3 client processes answered\n"),
 ])
 def test_rdma_tasks(name, words):
-    """Two processes or more over an RDMA device, which the guest of scripts/rdma-guest has."""
+    """Two or more processes use an RDMA device, which the guest of scripts/rdma-guest has."""
     assert run(f"sample-rdma-tasks-{name}") == words

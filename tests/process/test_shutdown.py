@@ -1,5 +1,4 @@
-"""Server and worker end when they are told to, within their bounds, with what was accepted
-answered."""
+"""Server and worker exit on request, within their time limits, after all accepted requests have been answered."""
 import contextlib
 import re
 import signal
@@ -30,7 +29,7 @@ SIDES = pytest.mark.parametrize("side", ["server", "worker", "both"])
 
 
 def pair_that_ends_together(stage, side):
-    """One of them, or both, have --shutdown-together, as the reference application has it."""
+    """One of them, or both, have --shutdown-together, as in the reference application."""
     together = ["--shutdown-together"]
     server = stage.server(*(together if side != "worker" else []))
     worker = stage.worker(*(together if side != "server" else []))
@@ -47,7 +46,7 @@ def test_the_server_ends_both(stage, side):
 
 
 def test_a_server_with_several_workers(stage):
-    """Each says its last word."""
+    """Each worker confirms the end."""
     server, worker = stage.pair("--threads", 2)
     others = [stage.worker(), stage.worker("--stand-by")]
     server.wait_until_attached(3)
@@ -80,25 +79,25 @@ def test_a_server_with_silent_connections(stage):
 
 
 def receive_all(wire):
-    """All frames up to the end of file."""
+    """Returns all frames up to the end of file."""
     return list(iter(wire.receive, None))
 
 
 @SIGNALS
 def test_a_server_under_load(stage, number):
-    """Each client gets the answers to a beginning of what it sent, all right, and an end of file:
-    no reset that could have taken answers with it."""
+    """Each client gets right answers to the first of its requests, and an end of file: no reset that could
+    have dropped answers."""
     server, worker = stage.pair("--threads", 2, "--max-message-length", 1000)
     wires = [Wire(server.port) for _ in range(4)]
     requests = payloads(5000, range(1000))
     stream = b"".join(map(frame, requests))
     with contextlib.ExitStack() as sending:
         for wire in wires:
-            sending.enter_context(contextlib.suppress(AssertionError))  # it need not get rid of all
+            sending.enter_context(contextlib.suppress(AssertionError))  # not all must be sent
             sending.enter_context(wire.sending(stream))
         for wire in wires:
             wire.expect([reverse(requests[0])])
-        # All at once: the server waits for them for a second.
+        # They read in parallel: the server waits for them for a second.
         readers = sending.enter_context(ThreadPoolExecutor(len(wires)))
         received = readers.map(receive_all, wires)
         server.send_signal(number)
@@ -110,8 +109,8 @@ def test_a_server_under_load(stage, number):
 
 @needs_cpu_worker
 def test_what_was_accepted_is_answered(stage):
-    """The worker hangs; the server has read thirty requests and has slots for four; it is told to
-    end. When the worker goes on, all thirty are answered."""
+    """The worker hangs; the server has read thirty requests and has slots for four; it is told to end. When the
+    worker continues, all thirty are answered."""
     server, worker = stage.pair("--max-concurrent-messages", 4, "--shutdown-timeout", "60s")
     worker.stop()
     with Wire(server.port) as wire:
@@ -152,8 +151,8 @@ def test_new_clients_are_turned_away_meanwhile(stage):
 
 
 def test_clients_that_connect_as_the_server_is_told_to_end(stage):
-    """Every accepted client gets an end of stream, even if no I/O thread has taken it over yet, and
-    none delays the shutdown."""
+    """Every accepted client gets an end of stream, even if no I/O thread has taken it over yet, and none
+    delays the shutdown."""
     server, worker = stage.pair("--threads", 2)
     sockets = []
     with contextlib.suppress(ConnectionError):
@@ -182,7 +181,7 @@ def accepts(port):
 
 
 def hold_up(wire):
-    """Asks for more than the sockets' buffers take and reads none of it."""
+    """Requests more than the sockets' buffers take and reads none of it."""
     wire.socket.settimeout(0.5)
     with contextlib.suppress(TimeoutError):
         while True:
@@ -202,7 +201,7 @@ def test_the_bound_holds_for_a_client_that_does_not_read(stage):
 
 @needs_cpu_worker
 def test_the_bound_holds_for_a_worker_that_hangs(stage):
-    """One bound for all: half of it for the clients, the rest for the worker's last word."""
+    """There is one time limit for all: half of it is for the clients, the rest for the worker's confirmation."""
     server, worker = stage.pair("--shutdown-timeout", "1s")
     worker.stop()
     with Wire(server.port) as wire:

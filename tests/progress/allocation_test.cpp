@@ -1,4 +1,4 @@
-// A program of its own, for it counts every allocation that is made in it.
+// A separate program, as it counts every allocation in its process.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class PlainTask final : public Task {
   using ContextType = PlainContext;
 };
 
-/// Completes what it gets; the fakes of the other tests allocate.
+/// Completes each task that it gets; the fakes of the other tests allocate.
 class PlainContext final : public Context {
  public:
   PlainContext() : Context("plain") {}

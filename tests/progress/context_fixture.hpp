@@ -24,7 +24,7 @@ class FakeTask final : public Task {
   int number = 0;
 };
 
-/// Does what the test says, and counts what is asked of it.
+/// Behaves as the test sets it up, and counts the calls.
 class FakeContext final : public Context {
  public:
   explicit FakeContext(std::string name = "fake", Turns turns = Turns::while_in_flight)
@@ -39,20 +39,20 @@ class FakeContext final : public Context {
   using Context::started;
   using Context::stopped;
 
-  // What it shall do.
+  // Its behaviour.
   bool start_takes_time = false;
   bool stop_takes_time = false;
   bool start_fails = false;
   bool ends_itself = false;
   core::Status refusal;         ///< of submissions
   core::Status outcome;         ///< of tasks
-  std::size_t completions = 0;  ///< so many more, in as many turns as it takes
-  core::Duration sleep{};       ///< what arm() says
+  std::size_t completions = 0;  ///< the number to complete, in as many turns as it takes
+  core::Duration sleep{};       ///< the result of arm()
 
   std::function<void(FakeTask&)> on_take;
   std::function<void(FakeTask&)> on_complete;
 
-  // What was asked of it.
+  // The calls so far.
   int submissions = 0;
   std::vector<int> taken;  ///< numbers of the tasks
   int flushes = 0;
@@ -94,7 +94,7 @@ class FakeContext final : public Context {
   core::Duration arm() override { return sleep; }
 };
 
-/// What came of tasks, in order: "1 ok", "2 shutdown".
+/// The outcomes of tasks, in order: "1 ok", "2 shutdown".
 class Outcomes {
  public:
   [[nodiscard]] TaskPool<FakeTask>::Callbacks callbacks() {
@@ -122,7 +122,7 @@ class Outcomes {
 
 using Lines = std::vector<std::string>;
 
-/// The refusal of a call in a wrong state: its text.
+/// Returns the text of the refusal of a call in a wrong state.
 template <class Action>
 std::string bad_state(Action action) {
   const core::Error error = support::thrown_by(action);

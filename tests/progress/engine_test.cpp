@@ -143,7 +143,7 @@ TEST(Engine, AHandlerMayWatchAnother) {
 
 TEST(Engine, NotifyFromAnotherThreadEndsASleep) {
   Engine engine;
-  for (int i = 0; i < 3; ++i) {       // the wake-up of one sleep is none for the next
+  for (int i = 0; i < 3; ++i) {       // the wake-up of one sleep does not wake the next one
     const auto begin = Clock::now();  // before the other thread sleeps
     std::thread other([&] {
       std::this_thread::sleep_for(10ms);
@@ -292,7 +292,7 @@ TEST(Engine, SaysWhereTheTimeWent) {
   EXPECT_TRUE(engine.run_once(in(kBound)));
   work.on_poll = {};
   EXPECT_FALSE(engine.run_once(in(20ms)));
-  // A machine that is busy may have left less than that for the sleep.
+  // On a busy machine less time than that may be left for the sleep.
   const auto slept = [&] { return times.asleep.value() >= 15'000'000U; };
   EXPECT_TRUE(support::eventually(slept, [&] { EXPECT_FALSE(engine.run_once(in(20ms))); }));
   const auto took = static_cast<std::uint64_t>((Clock::now() - began).count());
@@ -338,7 +338,7 @@ TEST(Engine, CountsTurnsWithWorkThatTakeTooLong) {
       std::chrono::nanoseconds(1h).count();  // a busy machine may make this turn as long
   EXPECT_FALSE(engine.run_once(Clock::now()));
   times.stall_limit = 4'000'000;
-  EXPECT_FALSE(engine.run_once(in(10ms)));  // sleeps for longer, which is none
+  EXPECT_FALSE(engine.run_once(in(10ms)));  // it sleeps for longer, which is no stall
   EXPECT_FALSE(engine.run_once(Clock::now()));
   EXPECT_EQ(times.stalls.value(), 1U);
 }

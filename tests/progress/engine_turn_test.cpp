@@ -1,4 +1,4 @@
-// Pollables that are active now and then, and loops of the caller's own.
+// Pollables that are active now and then, and loops of the caller.
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
 
@@ -124,7 +124,7 @@ TEST(Engine, WhatIsActiveIsArmedAndExpectedToo) {
   EXPECT_EQ(expecting.calls, std::string(100, 'p'));
 }
 
-// A poll may hand work to a context without counting that as work of its own.
+// A poll may hand work to a context without counting it as its own work.
 TEST(Engine, WhatBecomesActiveJustBeforeASleepEndsIt) {
   Engine engine;
   FakeWork first;
@@ -147,7 +147,7 @@ TEST(Engine, WhatIsDeactivatedWhileArmedIsDisarmed) {
   EXPECT_EQ(work.calls, "ad");
 }
 
-// ---- A loop of the caller's own
+// ---- The caller's own loop
 
 TEST(Engine, ATurnOfProgressDoesNotWait) {
   Engine engine;
@@ -157,7 +157,7 @@ TEST(Engine, ATurnOfProgressDoesNotWait) {
   EXPECT_TRUE(support::eventually([&] { return signal.events == 1; }, [&] { engine.progress(); }));
 }
 
-// Each look is a system call, which a turn with completions does without.
+// Each check is a system call, which a turn with completions omits.
 TEST(Engine, ProgressLooksAtDescriptorsNowAndThenWhileThereIsWork) {
   Engine engine;
   FakeWork work;
@@ -216,7 +216,7 @@ TEST(Engine, ArmTellsHowLongTheCallerMaySleep) {
   EXPECT_EQ(hasty.calls, "ad");
 }
 
-// After turns without work the engine looks at descriptors now and then only.
+// After turns without work the engine checks descriptors only now and then.
 TEST(Engine, TheTurnAfterDisarmLooksAtDescriptors) {
   Engine engine;
   Signal signal(engine);

@@ -14,7 +14,7 @@ namespace offload::progress {
 
 inline constexpr std::size_t kMany = 1'000'000;
 
-/// What became of instances, in order: "ok", "shutdown", ...
+/// The outcomes of instances, in order: "ok", "shutdown", ...
 struct Ends {
   Graph::Pool::Callbacks callbacks() {
     const auto note = [](GraphInstance& instance, void* ends) {
@@ -28,7 +28,7 @@ struct Ends {
   std::function<void(GraphInstance&)> then;
 };
 
-/// What a callback node is to do; data of the node.
+/// The action of a callback node; the node's data.
 struct Call {
   Lines* lines;
   std::string name;
@@ -47,7 +47,7 @@ inline core::Status do_nothing(GraphInstance&, void*) {
   return {};
 }
 
-/// A context that completes whatever it gets, and a graph beside it.
+/// A context that completes every task, and a graph on the same engine.
 class GraphTest : public testing::Test {
  protected:
   GraphTest() {
@@ -79,7 +79,7 @@ class GraphTest : public testing::Test {
     task->number = number;
     return *task;
   }
-  /// Nodes that only have to be there.
+  /// Adds a node that does nothing.
   NodeId add(const std::string& name) { return graph_.add_node(name, do_nothing); }
   std::string refusal_to_start() {
     const core::Error error = support::thrown_by([&] { graph_.start(); });

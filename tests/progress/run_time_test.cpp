@@ -7,8 +7,8 @@
 #include "tests/progress/engine_fixture.hpp"
 #include "tests/support/eventually.hpp"
 
-/// The clock for limits: what it counts, and what is lost. Bounds are on differences of clocks that
-/// were read in order, so that a busy machine cannot break them.
+/// The clock for time limits: the time that it counts, and the time that it omits. Bounds are on
+/// differences of clocks that were read in order, so that a busy machine cannot break them.
 namespace offload::progress {
 namespace {
 
@@ -20,7 +20,7 @@ using core::TimePoint;
 
 constexpr Duration kGap = 10 * Engine::kLongestDelay;
 
-/// Work that takes the thread away from its engine, once.
+/// Keeps the thread away from its engine, once.
 void take_long(FakeWork& work) {
   work.pending = 1;
   work.on_poll = [&work] {
@@ -55,7 +55,7 @@ TEST(RunTime, FollowsTheClockOfAThreadThatIsThere) {
 TEST(RunTime, ASleepCounts) {
   Engine engine;
   engine.run_once({});
-  // Where the machine is too busy for one wake-up in time, the next may be.
+  // If the machine is too busy for one wake-up in time, the next may be in time.
   EXPECT_TRUE(support::eventually([&] {
     const RunTime before = engine.run_time();
     engine.run_once(in(2 * Engine::kLongestDelay));
@@ -82,7 +82,7 @@ TEST(RunTime, StandsStillInTheTurnThatFindsAGap) {
   EXPECT_LE(engine.run_time() - before, engine.now() - real - kGap + Engine::kLongestDelay);
 }
 
-// As a limit is judged: by a poll, which comes before the turn takes events.
+// A poll judges a limit, and comes before the turn takes events.
 TEST(RunTime, NothingIsDueAfterAGapBeforeEventsWereTaken) {
   Engine engine(1h);  // it spins: most turns take no events
   Signal signal(engine);
@@ -93,7 +93,7 @@ TEST(RunTime, NothingIsDueAfterAGapBeforeEventsWereTaken) {
   take_long(work);
   work.pending = 0;
   engine.run_once({});
-  // Beyond what another gap may have left.
+  // The limit exceeds the part of another gap that may still count.
   const RunTime due = engine.run_time() + Engine::kLongestDelay + 1ns;
   signal.raise();  // it came meanwhile
   int events_when_due = -1;

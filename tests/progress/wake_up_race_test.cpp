@@ -30,7 +30,7 @@ class EventTask final : public Task {
   using ContextType = EventContext;
 };
 
-/// A context with one task at a time, which another thread works on and rings when it has done so.
+/// A context with one task at a time, which another thread finishes and then rings.
 class EventContext final : public Context, EventHandler {
  public:
   explicit EventContext(Engine& engine) : Context("event"), engine_(&engine) {
@@ -84,19 +84,20 @@ class EventContext final : public Context, EventHandler {
   alignas(128) std::atomic<std::uint32_t> finished_{0};
 };
 
-/// Tasks one after the other, each finished while the engine's thread goes to sleep, or nearly.
+/// Runs tasks one after the other, each finished at about the time the engine's thread goes to
+/// sleep.
 class TaskRace {
  public:
   explicit TaskRace(std::uint32_t tasks) : tasks_(tasks) {}
 
-  /// `wait` goes on until the task is done, or it is lost.
+  /// `wait` runs until the task is done, or it is lost.
   template <class Wait>
   void run(Wait wait) {
     race::run([&] { submit_tasks(wait); }, [&] { finish_tasks(); });
   }
 
   [[nodiscard]] bool is_done() const { return completed_ == context.submitted(); }
-  /// What was finished, and rung for.
+  /// Returns the number of the last task that was finished, and rung for.
   [[nodiscard]] const std::atomic<std::uint32_t>& rung() const { return rung_; }
 
   Engine engine;
@@ -124,7 +125,7 @@ class TaskRace {
       wait(*this, number);
       while (!is_done()) engine.progress();  // one that was lost, too: the other thread goes on
       race::await(rung_, number);
-      engine.progress();  // takes a ring that came late: it is not to end the next sleep
+      engine.progress();  // takes a late ring, which must not end the next sleep
     }
     context.stop();
   }
@@ -139,7 +140,7 @@ class TaskRace {
   std::atomic<std::uint32_t> rung_{0};
 };
 
-// The engine sleeps by itself, and each sleep is a matter of microseconds: fewer rounds.
+// The engine sleeps by itself, and each sleep takes microseconds: fewer rounds.
 TEST(WakeUpRace, RunOnceLosesNone) {
   constexpr std::uint32_t kTasks = race::kRounds / 20;
   constexpr auto kSleep = 2s;  // a sleep this long has missed its wake-up
@@ -157,7 +158,7 @@ TEST(WakeUpRace, RunOnceLosesNone) {
   std::cout << kTasks << " rounds, asleep in most\n";
 }
 
-// One that would sleep now waits in memory until the ring is over, as in DoorbellRace: if the
+// A wait that would sleep now waits in memory until the ring is over, as in DoorbellRace: if the
 // engine's descriptor is not readable by then, it never will be.
 TEST(WakeUpRace, ALoopOfOnesOwnLosesNone) {
   TaskRace race(race::kRounds);

@@ -17,7 +17,7 @@ using support::bytes;
 
 constexpr std::uint16_t kOtherVersions[] = {0, 1, 2, 3, 5, 65535};
 
-/// A message, how it looks on the wire for ever, and how two of its kind compare.
+/// A message, its permanent form on the wire, and a comparison of two of its kind.
 template <class Message>
 struct Sample;
 
@@ -106,7 +106,7 @@ struct Sample<UserMessage> {
   }
 };
 
-/// An array of `size` bytes: first, first + 1, ...
+/// Returns an array of `size` bytes: first, first + 1, ...
 template <class Array>
 Array counting(int first) {
   Array array{};
@@ -175,7 +175,7 @@ TEST(Hello, WithoutTheMagicIsNone) {
   EXPECT_FALSE(Hello::decode(golden));
 }
 
-// So that the receiver can name the version that it refuses.
+// This lets the receiver name the version that it refuses.
 TEST(Hello, OfAnotherVersionDecodesAsFarAsItsNumber) {
   for (const std::uint16_t version : kOtherVersions) {
     const auto prefix = Writer{}.integer(kControlMagic).integer(version).take();
@@ -214,7 +214,7 @@ TEST(Welcome, ItsTextCanBeLogged) {
   EXPECT_EQ(Welcome::decode(welcome.encode())->services.front(), "echo\\x0d\\x1b[2J");
 }
 
-// Else the last ones would be missed by nobody but their users.
+// Otherwise only the users of the last services would notice that these are missing.
 TEST(ControlMessages, MoreServicesThanThereMayBeAreAnError) {
   Hello hello;
   hello.services.assign(kMaxServices, std::string(kMaxServiceName, 'x'));

@@ -19,7 +19,7 @@ using support::copy_of;
 
 constexpr std::uint32_t kLimit = 256;
 
-/// A header with any fields.
+/// Returns a header with any fields.
 Bytes header(std::uint32_t wire_size, std::uint32_t id, std::uint32_t length) {
   return Writer{}.integer(wire_size).integer(id).integer(length).take();
 }
@@ -31,7 +31,7 @@ void expect_bad(const Bytes& stream, Refusal reason) {
 }
 
 TEST(Frame, GoldenRequest) {
-  // What DOCA's client sends for "hello".
+  // These are the bytes that DOCA's client sends for "hello".
   const auto golden = bytes({0, 0, 0, 17, 0, 0, 0, 4, 0, 0, 0, 5, 'h', 'e', 'l', 'l', 'o'});
   EXPECT_EQ(make_frame(MessageId::client_request, bytes_of("hello")), golden);
   const auto view = parse_frame(golden, kLimit);

@@ -14,12 +14,12 @@
 namespace offload::rdma::test {
 
 struct FakeCm {
-  // What there is: the route of every identifier, and the peer's attributes.
+  // The route of every identifier, and the peer's attributes.
   ibv_context* verbs = nullptr;
   ibv_gid sgid{};
   ibv_qp_attr attributes{};
 
-  // What happened.
+  // The calls and objects so far.
   int identifiers = 0;  ///< not destroyed
   int channels = 0;
   int unacknowledged = 0;
@@ -28,7 +28,7 @@ struct FakeCm {
   rdma_conn_param parameters{};         ///< likewise
   rdma_cm_id* latest = nullptr;         ///< the identifier made or migrated last
 
-  // What fails.
+  // The calls that fail.
   std::string fail_call;
   int fail_with = EIO;
 
@@ -36,7 +36,7 @@ struct FakeCm {
   /// Delivers an event to the latest identifier, on its channel.
   void deliver(rdma_cm_event_type type, std::vector<std::byte> private_data = {}, int status = 0,
                rdma_cm_id* requested = nullptr);
-  /// An identifier as a connection request brings it, which the receiver owns.
+  /// Makes an identifier as a connection request brings it, which the receiver owns.
   rdma_cm_id* make_requested();
 };
 

@@ -12,17 +12,17 @@ namespace offload::rdma::test {
 
 struct FakeMlx5 {
   bool drives = false;             ///< until reset_fake_mlx5()
-  bool asks_domain = true;         ///< else its queues lie in memory of its own
-  std::uint32_t divisor = 1;       ///< its rings have so many times less
+  bool asks_domain = true;         ///< else its queues lie in its own memory
+  std::uint32_t divisor = 1;       ///< its rings are smaller by this factor
   bool has_thread_domain = false;  ///< the last parent domain
-  mlx5dv_qp_init_attr pair{};      ///< what was asked for
+  mlx5dv_qp_init_attr pair{};      ///< the requested attributes
   /// The card's registers, one for each queue pair.
   alignas(64) std::uint64_t registers[4]{};
   std::uint32_t made = 0;  ///< queue pairs
 };
 
 FakeMlx5& fake_mlx5();
-/// After reset_fake(): devices that are opened are mlx5 cards.
+/// Call this after reset_fake(): devices that are opened are then mlx5 cards.
 void reset_fake_mlx5();
 
 }  // namespace offload::rdma::test

@@ -124,7 +124,7 @@ int post_srq_recv(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return 0;
 }
 
-/// As a device does it: everything posted is told, signalled or not.
+/// Reports all posted requests, signalled or not, as a device does.
 void flush(FakeQueuePair& queue) {
   while (!queue.sends.empty()) state.finish_send(queue, IBV_WC_WR_FLUSH_ERR);
   while (!queue.receives.empty()) state.finish_receive(queue, told(queue, 0, IBV_WC_WR_FLUSH_ERR));
@@ -365,7 +365,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr* ini
   return positive("ibv_query_qp");
 }
 int ibv_destroy_qp(ibv_qp* qp) {
-  // As mlx5 does: what was not taken is gone, shared receives among it.
+  // Completions that were not taken are gone, also those of shared receives, as with mlx5.
   std::erase_if(state.completions, [&](const ibv_wc& told) { return told.qp_num == qp->qp_num; });
   std::erase(state.queue_pairs, reinterpret_cast<FakeQueuePair*>(qp));
   return end("ibv_create_qp", reinterpret_cast<FakeQueuePair*>(qp));

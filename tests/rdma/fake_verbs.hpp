@@ -10,7 +10,7 @@
 #include <vector>
 
 /// libibverbs without a device: the test program's own definitions of its functions, which the
-/// linker takes before the library's. What is made is counted, and any call can be told to fail.
+/// linker takes before the library's. Objects are counted, and any call can be made to fail.
 namespace offload::rdma::test {
 
 /// A work request as it was posted.
@@ -29,16 +29,16 @@ struct FakeQueuePair {
   std::deque<Posted> receives;
 };
 
-/// What the fake device is and does. One for each test: reset() begins anew.
+/// The state and behaviour of the fake device. There is one for each test: reset() starts again.
 struct FakeVerbs {
-  // What there is.
+  // Its properties.
   int devices = 1;
   ibv_device_attr device{};
   ibv_port_attr port{};
   std::vector<ibv_gid_entry> gids;
   std::vector<std::uint16_t> pkeys{0xffff};  ///< in the host's byte order
 
-  // What happened.
+  // The calls and objects so far.
   std::map<std::string, int> open;  ///< objects not ended yet, by kind
   std::vector<std::string> calls;   ///< those that can fail, in order
   std::vector<FakeQueuePair*> queue_pairs;
@@ -48,21 +48,21 @@ struct FakeVerbs {
   int arms = 0;
   std::deque<ibv_async_event> async_events;
   int acknowledged = 0;
-  ibv_cq* rung = nullptr;  ///< that the next event is about
+  ibv_cq* rung = nullptr;  ///< the subject of the next event
   ibv_srq_attr shared_attributes{};
   ibv_ah_attr path{};  ///< of the latest ibv_create_ah
 
-  // What fails.
+  // The calls that fail.
   int fail_at = -1;       ///< the number of the call, from 0
   std::string fail_call;  ///< each call of this name
   int fail_with = EIO;
 
   [[nodiscard]] int open_objects() const;
-  /// The device finishes the first send posted; told only if it is signalled or fails.
+  /// Finishes the first send posted; it is reported only if it is signalled or fails.
   void finish_send(FakeQueuePair& queue, ibv_wc_status status = IBV_WC_SUCCESS);
-  /// A message of `length` bytes takes the first receive posted.
+  /// Lets a message of `length` bytes take the first receive posted.
   void finish_receive(FakeQueuePair& queue, ibv_wc told);
-  /// Whether a completion is for that queue; one that a test made of nothing is for any.
+  /// Returns whether a completion is for that queue; one without a queue pair is for any.
   [[nodiscard]] bool is_for(const ibv_wc& completion, const ibv_cq* cq) const {
     for (const FakeQueuePair* each : queue_pairs) {
       if (each->native.qp_num != completion.qp_num) continue;
@@ -71,11 +71,11 @@ struct FakeVerbs {
     }
     return true;
   }
-  /// An event on the completion channel, as after an arming.
+  /// Adds an event to the completion channel, as after an arming.
   void ring();
   void add_async_event(ibv_async_event event);
 
-  /// Given each device that is opened, to add what it can beyond the calls below; null: nothing.
+  /// Called with each device that is opened, to add functions beyond the calls below; null: none.
   void (*extend)(verbs_context& context) = nullptr;
 
   int completion_pipe[2] = {-1, -1};

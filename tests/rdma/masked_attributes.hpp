@@ -4,7 +4,7 @@
 
 namespace offload::rdma::test {
 
-/// What `mask` names of the attributes: a device takes no more, and the rest is 0.
+/// Returns the attributes that `mask` names, as a device takes only those; the others are 0.
 inline ibv_qp_attr masked(const ibv_qp_attr& from, int mask) {
   ibv_qp_attr to{};
   const auto take = [&](auto ibv_qp_attr::*field, int bit) {

@@ -10,7 +10,7 @@
 #include "apps/report/result/result.hpp"
 #include "metrics/hdr_codec.hpp"
 
-/// Results made up, small and consistent.
+/// Sample results, small and consistent.
 namespace offload::report {
 
 inline std::string encoded(std::initializer_list<int> microseconds) {
@@ -41,7 +41,7 @@ inline RunInterval interval_of(double start_s, double length_s, std::initializer
   return interval;
 }
 
-/// A closed loop of two seconds with four requests, begun so many seconds after a common moment.
+/// Returns a closed loop of two seconds with four requests, begun `begun_s` after a common moment.
 inline Run sample_run(double begun_s = 0) {
   Run run;
   run.started_at_unix_s = 1'763'879'556 + begun_s;

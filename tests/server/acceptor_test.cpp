@@ -25,7 +25,7 @@ constexpr int kBacklog = 64;
 
 using Counts = std::vector<std::uint64_t>;
 
-/// I/O threads without a worker, and an acceptor whose control thread the test plays.
+/// I/O threads without a worker, and an acceptor; the test acts as its control thread.
 class AcceptorTest : public testing::Test {
  protected:
   void open(std::size_t threads, int first_reserved_fd = 1 << 20, const ClientLimits& limits = {},
@@ -49,7 +49,7 @@ class AcceptorTest : public testing::Test {
                       Acceptor::Config{std::move(ports), first_reserved_fd, limits, tls, waiting_});
   }
 
-  /// What a client beyond --max-clients is sent.
+  /// Returns the bytes that a client beyond --max-clients receives.
   std::string sent_to_one_too_many(bool tls) {
     ClientLimits limits;
     limits.connections = 1;
@@ -69,7 +69,7 @@ class AcceptorTest : public testing::Test {
 
   core::Fd connect() { return net::start_connect(address_); }
 
-  /// Turns of the control thread until `condition` holds; whether it came to.
+  /// Turns the control thread until `condition` holds; returns whether it came to hold.
   template <class Condition>
   bool turn_until(Condition condition) {
     return support::eventually([&] {
@@ -79,7 +79,7 @@ class AcceptorTest : public testing::Test {
     });
   }
 
-  /// Clients of each thread.
+  /// Returns the number of clients of each thread.
   [[nodiscard]] std::vector<std::uint64_t> counts() const {
     std::vector<std::uint64_t> all;
     for (const auto& thread : threads_) all.push_back(thread->client_count());
@@ -150,7 +150,7 @@ TEST_F(AcceptorTest, TellsOneTooManyWhy) {
   EXPECT_NE(sent_to_one_too_many(/*tls=*/false).find("clients"), std::string::npos);
 }
 
-// Before its handshake a client of TLS could not read that, and would report bytes that are no TLS.
+// Before its handshake a TLS client could not read that, and would report bytes that are not TLS.
 TEST_F(AcceptorTest, TellsNothingWhereClientsSpeakTls) {
   EXPECT_EQ(sent_to_one_too_many(/*tls=*/true), "");
 }

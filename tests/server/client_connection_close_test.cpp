@@ -4,7 +4,7 @@
 #include "apps/server/client_connection.hpp"
 #include "tests/server/client_connection_fixture.hpp"
 
-/// How a connection ends.
+/// Tests how a connection ends.
 namespace offload::server {
 namespace {
 
@@ -12,7 +12,7 @@ using protocol::Refusal;
 using State = ConnectionState;
 using ClientConnectionCloseTest = ClientConnectionTest;
 
-// ---- The client leaves
+// ---- The client disconnects
 
 TEST_F(ClientConnectionCloseTest, AHalfCloseIsAnsweredToItsEnd) {
   client_sends(bytes_of("last words"));
@@ -65,7 +65,7 @@ TEST_F(ClientConnectionCloseTest, SendingToAClientThatIsGoneClosesIt) {
   client_.reset();
   respond("too late");
   EXPECT_EQ(connection_->state(), State::closed);
-  EXPECT_FALSE(connection_->disposable());  // a request of it is still under way
+  EXPECT_FALSE(connection_->disposable());  // one of its requests is still in progress
   respond("later still");
   connection_->remove_requests(1);
   EXPECT_TRUE(connection_->disposable());
@@ -81,7 +81,7 @@ TEST_F(ClientConnectionCloseTest, AClosedConnectionIsKeptWhileThereIsOutputOfIt)
 
 TEST_F(ClientConnectionCloseTest, ClosedItHoldsNoMemoryForAClientThatIsGone) {
   respond_until_stuck();
-  connection_->add_request();  // which keeps the object
+  connection_->add_request();  // this keeps the object
   ASSERT_GT(connection_->backlog().held(), 0U);
   connection_->close();
   EXPECT_EQ(connection_->backlog().held(), 0U);
@@ -105,7 +105,7 @@ TEST_F(ClientConnectionCloseTest, TheEndOfTheObjectIsTheEndOfTheConnection) {
   EXPECT_TRUE(client_at_end_);
 }
 
-// ---- The server leaves
+// ---- The server disconnects
 
 TEST_F(ClientConnectionCloseTest, DrainingItReadsNoMoreAndSaysSoWhenAllIsAnswered) {
   connection_->add_request();
@@ -153,7 +153,7 @@ TEST_F(ClientConnectionCloseTest, LingeringItDiscardsUntilTheClientCloses) {
   EXPECT_EQ(connection_->state(), State::closed);
 }
 
-// Of packets one receive takes one, so that they show how many it made.
+// Each receive takes one packet, so the packets show the number of receives.
 TEST_F(ClientConnectionCloseTest, LingeringItDiscardsABoundedShareAtOnce) {
   connection_.reset();
   open(SOCK_SEQPACKET);

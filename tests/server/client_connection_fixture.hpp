@@ -18,7 +18,7 @@ using support::Bytes;
 using support::bytes_of;
 using support::copy_of;
 
-/// A connection, and its client played by the test.
+/// A connection, and the test as its client.
 class ClientConnectionTest : public testing::Test, ConnectionOwner {
  protected:
   static constexpr std::size_t kBufferSize = 4096;
@@ -40,7 +40,7 @@ class ClientConnectionTest : public testing::Test, ConnectionOwner {
     ++ready_;
   }
 
-  /// Takes the events that there are.
+  /// Takes the pending events.
   void turn() { engine_.run_once(core::TimePoint{}); }
 
   void receive_all() {
@@ -53,7 +53,7 @@ class ClientConnectionTest : public testing::Test, ConnectionOwner {
               static_cast<ssize_t>(bytes.size()));
   }
 
-  /// What there is to read for the client now.
+  /// Returns the bytes that the client can read now.
   Bytes client_reads() {
     Bytes all;
     std::byte chunk[65536];
@@ -67,7 +67,7 @@ class ClientConnectionTest : public testing::Test, ConnectionOwner {
     }
   }
 
-  /// Answers so, as the owner of a connection does.
+  /// Sends this answer, as the owner of a connection does.
   void respond(std::string_view text) {
     std::memcpy(gather_.room(), text.data(), text.size());
     gather_.commit(connection_->chain(), text.size());
@@ -75,8 +75,8 @@ class ClientConnectionTest : public testing::Test, ConnectionOwner {
     gather_.reset();
   }
 
-  /// Sends until the client's socket takes no more; returns all that was sent. What the client
-  /// sent before and the connection has not read shows when that is.
+  /// Sends until the client's socket takes no more; returns all bytes that were sent. An unread
+  /// byte of the client shows when that is: the connection does not want to read it any more.
   Bytes respond_until_stuck() {
     client_sends(bytes_of("?"));
     turn();
@@ -93,7 +93,7 @@ class ClientConnectionTest : public testing::Test, ConnectionOwner {
     return sent;
   }
 
-  /// All that arrives at the client until `size` bytes have, or a bound passes.
+  /// Returns the bytes that arrive at the client until there are `size`, or a bound passes.
   Bytes client_reads_until(std::size_t size) {
     Bytes all;
     support::eventually([&] { return all.size() >= size; },

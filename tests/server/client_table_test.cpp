@@ -11,7 +11,7 @@
 namespace offload::server {
 namespace {
 
-/// Stands in for the RequestPath: a letter is a frame, and there is room for so many.
+/// Replaces the RequestPath: a letter is a frame, and there is room for `room` of them.
 struct Letters {
   bool has_room() const { return room != 0; }
 
@@ -33,7 +33,7 @@ struct Letters {
   net::OutputBatch gather{8, 512};
 };
 
-/// A table of clients, each of which the test plays.
+/// A table of clients; the test acts as each of them.
 class ClientTableTest : public testing::Test {
  protected:
   void add(int count) {
@@ -48,14 +48,14 @@ class ClientTableTest : public testing::Test {
     return added;
   }
 
-  /// `count` letters of a client, each the client's own: 'a' of the first.
+  /// Sends `count` letters of a client, each client with its own letter: 'a' for the first.
   void send(std::size_t client, std::size_t count = 1) {
     const std::string letters(count, static_cast<char>('a' + client));
     test::send_all(sockets_[client], support::bytes_of(letters));
     engine_.run_once(core::TimePoint{});
   }
 
-  /// Events, then one round with that room: what was taken in it.
+  /// Takes events, then runs one round with that room; returns the letters taken in it.
   std::string turn(int room = 1000) {
     engine_.run_once(core::TimePoint{});
     path_.room = room;
@@ -80,7 +80,7 @@ class ClientTableTest : public testing::Test {
   bool worked_ = false;
 };
 
-// ---- Who waits for room
+// ---- Clients that wait for room
 
 TEST_F(ClientTableTest, WaitsForRoomWithSomethingToReadOrToForward) {
   Client& client = add();
@@ -154,7 +154,7 @@ TEST_F(ClientTableTest, OneDeepPipelineStarvesNobody) {
   EXPECT_EQ(taken, "aaaabcaa");
 }
 
-// An event is no reason to queue again: that would put it behind those that came later.
+// An event does not queue a client again: that would put it behind those that came later.
 TEST_F(ClientTableTest, WhoWaitsKeepsItsPlaceWhenMoreComes) {
   add(2);
   send(0);
@@ -175,7 +175,7 @@ TEST_F(ClientTableTest, AllAreServedEquallyWhileTheyWantMoreThanThereIs) {
   EXPECT_EQ(counts, (std::map<char, int>{{'a', 10}, {'b', 10}, {'c', 10}, {'d', 10}, {'e', 10}}));
 }
 
-// ---- Clients go
+// ---- Clients disconnect
 
 TEST_F(ClientTableTest, AClientThatLeavesIsErased) {
   add(3);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kQuantum = 32 * 1024;
 
-/// Who has requests to forward, as many as `wants`.
+/// A sender with `wants` requests to forward.
 struct Sender : FairQueueEntry {
   char name = '?';
   int wants = 0;
@@ -26,7 +26,7 @@ class FairQueueTest : public testing::Test {
 
   Sender& sender(char name) { return senders_[static_cast<std::size_t>(name - 'a')]; }
 
-  /// `names` have come with `wants` requests each, in this order.
+  /// Adds senders `names` with `wants` requests each, in this order.
   void come(const std::string& names, int wants) {
     for (const char name : names) {
       sender(name).wants = wants;
@@ -34,8 +34,8 @@ class FairQueueTest : public testing::Test {
     }
   }
 
-  /// One round with room for so many more requests: who forwarded one, in order. A sender that is
-  /// served forwards all that it has, as far as there is room.
+  /// Runs one round with room for `room` more requests; returns the senders that forwarded one, in
+  /// order. A sender that is served forwards all its requests, as far as there is room.
   std::string round(int room) {
     forwarded_.clear();
     tended_ = 0;
@@ -99,7 +99,7 @@ TEST_F(FairQueueTest, OneDeepPipelineStarvesNobody) {
   come("a", 1000);
   come("bcd", 3);
   EXPECT_EQ(round(4), "aaaa");
-  // It wants more, and those that got nothing come first.
+  // It has more to send, and those that got no room come first.
   EXPECT_EQ(round(4), "bbbc");
   EXPECT_EQ(round(4), "ddda");
   EXPECT_EQ(round(4), "ccaa");
@@ -113,13 +113,13 @@ TEST_F(FairQueueTest, AllAreServedEquallyWhileTheyWantMoreThanThereIs) {
 
 // ---- Bytes
 
-/// Has requests of `length` bytes without end.
+/// A sender of requests of `length` bytes without end.
 struct Stream : FairQueueEntry {
   std::size_t length = 0;
   std::size_t had = 0;
 };
 
-/// Rounds in which every stream is served until its turn is over.
+/// Runs rounds in which every stream is served until its turn is over.
 void run(FairQueue<Stream>& queue, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     queue.run_round([] { return true; }, [](Stream&) { return false; },
@@ -192,7 +192,7 @@ TEST_F(FairQueueTest, SparseOnesDoNotStarveTheOthers) {
   EXPECT_LT(sparse, 100);
 }
 
-// One that lacks something else than room is passed over, and the round ends.
+// A sender that lacks something other than room is skipped, and the round ends.
 TEST_F(FairQueueTest, OneThatCannotGoOnIsNotServedAgainInTheRound) {
   come("ab", 1);
   EXPECT_EQ(round(0), "");
@@ -249,7 +249,7 @@ TEST_F(FairQueueTest, TendingMayDestroyTheEntry) {
   EXPECT_EQ(gone, nullptr);
 }
 
-// What is served may change the places of those that this round has not come to.
+// A served sender may change the places of those that this round has not yet reached.
 TEST_F(FairQueueTest, OneThatIsStillToBeServedInTheRoundMayBeMadeReady) {
   come("abc", 1);
   EXPECT_EQ(round(0), "");

@@ -22,9 +22,9 @@ class HandshakesTest : public testing::Test {
  protected:
   HandshakesTest() { handshakes_.set_context(TlsContext::psk_server({key_})); }
 
-  /// A client's end, whose server's end is added.
+  /// Adds a server's end and returns its client's end.
   core::Fd add() { return add(handshakes_, "10.0.0.1"); }
-  /// The same, of that address.
+  /// Does the same for a client of that address.
   static core::Fd add(Handshakes& to, const std::string& address) {
     auto [here, there] = net::TlsPair::make_sockets();
     Admission admission;
@@ -32,7 +32,7 @@ class HandshakesTest : public testing::Test {
     to.add(std::move(here), std::move(admission));
     return std::move(there);
   }
-  /// What recv(2) says of a client's socket: 0 if it was closed, -1 if nothing came.
+  /// Returns recv(2)'s result for a client's socket: 0 if it was closed, -1 if nothing came.
   static ssize_t peek(const core::Fd& socket) {
     std::byte byte{};
     return ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);

@@ -17,7 +17,7 @@
 namespace offload::server {
 namespace {
 
-/// A path that takes nothing: what comes is the front of a frame.
+/// A path that takes nothing: a client sends the front of a frame.
 struct Nothing {
   bool has_room() const { return room; }
   bool take_frames(Client&) { return true; }
@@ -29,7 +29,7 @@ struct Nothing {
   net::OutputBatch gather{8, 512};
 };
 
-/// How many connections of OpenSSL's there are, of those that were made since the first call.
+/// Returns the number of OpenSSL's connections that exist, of those made since the first call.
 std::ptrdiff_t count_ssl() {
   static std::ptrdiff_t count = 0;
   [[maybe_unused]] static const int index = SSL_get_ex_new_index(
@@ -51,7 +51,7 @@ class HoldingClientsTest : public testing::Test {
     turn();
     return added;
   }
-  /// A client in TLS, of that address, whose handshake is done.
+  /// Adds a TLS client of that address, whose handshake is done.
   std::unique_ptr<net::TlsStream> add_tls(const std::string& address) {
     auto [client, server] = net::TlsPair::make_sockets();
     sockets_.push_back(std::move(client));
@@ -74,7 +74,7 @@ class HoldingClientsTest : public testing::Test {
     table_->serve_round(path_);
     table_->close_overdue();
   }
-  /// The beginning of a frame of 1 MiB, `length` bytes of it.
+  /// Returns the first `length` bytes of a frame of 1 MiB.
   static support::Bytes front(std::size_t length) {
     support::Bytes bytes(std::max<std::size_t>(length, 4), std::byte{0});
     protocol::store_big_endian<std::uint32_t>(bytes.data(), (1 << 20) + 12);
@@ -90,7 +90,7 @@ class HoldingClientsTest : public testing::Test {
     }
     turn();
   }
-  /// Answers of so many bytes, of which its socket takes a few.
+  /// Answers with `length` bytes, of which the client's socket takes a few.
   void answer(Client& client, std::size_t length) {
     support::Bytes bytes(length, std::byte{0});
     path_.gather.refer(client.connection().chain(), bytes);
@@ -108,7 +108,7 @@ class HoldingClientsTest : public testing::Test {
         support::eventually([&] { return engine_.run_once({}), engine_.run_time() >= due; }));
     turn();
   }
-  /// The code of the error frame that a client gets; 0: none.
+  /// Returns the code of the error frame that a client gets; 0: none.
   std::uint32_t refusal(std::size_t client) {
     test::Received received;
     support::eventually([&] { return turn(), received.read(sockets_[client]), received.ended; });
@@ -228,7 +228,7 @@ TEST_F(HoldingClientsTest, BeyondTheBudgetQuietOnesInTlsOfTheSourceThatHasTheMos
   EXPECT_EQ(plain.connection().state(), ConnectionState::open);
 }
 
-// Every second one takes nothing, so that it cannot be told why it is ended.
+// Every second one reads nothing, so that it cannot receive the reason for its end.
 TEST_F(HoldingClientsTest, ClientsInTlsThatWereEndedHoldNoMoreOfIt) {
   constexpr std::size_t kBudget = 1 << 20;
   open({}, kBudget);
@@ -246,7 +246,7 @@ TEST_F(HoldingClientsTest, ClientsInTlsThatWereEndedHoldNoMoreOfIt) {
   }
 }
 
-// Each look for clients that hold too much finds some in TLS to end.
+// Each search for clients that hold too much finds some TLS clients to end.
 TEST_F(HoldingClientsTest, NewcomersInTlsDoNotKeepTheLargestHolder) {
   constexpr std::size_t kBudget = 2 << 20;
   constexpr std::size_t kPiece = 256 << 10;
@@ -264,7 +264,7 @@ TEST_F(HoldingClientsTest, NewcomersInTlsDoNotKeepTheLargestHolder) {
   holder.connection().remove_requests(1);
 }
 
-// Messages that hold less than their half are left alone while there is TLS to end.
+// Messages that hold less than their half are kept while there are TLS clients to end.
 TEST_F(HoldingClientsTest, TlsBeyondItsHalfMakesRoomByItself) {
   constexpr std::size_t kBudget = 1 << 20;
   open({}, kBudget);
@@ -296,7 +296,7 @@ TEST_F(HoldingClientsTest, AFrameThatIsNotReadYetIsNotLate) {
   Client& client = add();
   test::send_all(sockets_[0], front(13));
   engine_.run_once(core::TimePoint{});
-  table_->serve_round(path_);  // however long that takes, its time is not looked at
+  table_->serve_round(path_);  // its time is not checked, however long that takes
   path_.room = false;
   test::send_all(sockets_[0], support::Bytes(1));
   turn();
@@ -315,7 +315,7 @@ TEST_F(HoldingClientsTest, OneThatTakesNothingIsEndedAtItsFirstDeadline) {
   EXPECT_EQ(client.connection().end(), ConnectionEnd::timeout);
 }
 
-// It would not read why, either: its memory would stay with it.
+// It would not read the reason, either: its memory would stay with it.
 TEST_F(HoldingClientsTest, BeyondTheBudgetOneThatTakesNothingIsEndedAtOnce) {
   open({}, 2 << 20);
   answer(add(), 4 << 20);

@@ -26,12 +26,12 @@ using test::send_request;
 
 constexpr comch::WorkerId kWorker = 7;
 
-/// A running thread; its clients, its worker and the control thread are played by the test.
+/// A running thread; the test acts as its clients, its worker and the control thread.
 class IoThreadTest : public testing::Test {
  protected:
   static constexpr int kDepth = 4;
 
-  /// `length`: of the service's responses; null if the server does not know it.
+  /// `length`: the length of the service's responses; null if the server does not know it.
   explicit IoThreadTest(kernels::ResponseLength length = kernels::response_length_of("reverse"))
       : thread_(config(length), channel_) {
     thread_.start();
@@ -51,7 +51,7 @@ class IoThreadTest : public testing::Test {
     thread_.take(std::move(server));
   }
 
-  /// The next frame for the client, while the worker works.
+  /// Returns the next frame for the client, while the worker works.
   std::optional<test::Received::Frame> next(bool worker_works = true) {
     std::optional<test::Received::Frame> frame;
     eventually([&] {
@@ -70,7 +70,7 @@ class IoThreadTest : public testing::Test {
     return eventually([&] { return thread_.drained(); });
   }
 
-  // It cannot ring: the thread looks for its responses.
+  // It cannot ring: the thread polls for its responses.
   std::shared_ptr<comch::WorkerChannel> channel_ = make_channel(kWorker, Wakeup::polling);
   test::Worker worker_{channel_->memory};
   IoThread thread_;
@@ -120,7 +120,7 @@ TEST_F(IoThreadTest, WhatIsNoSocketIsTurnedAway) {
   EXPECT_TRUE(log.has("is rejected")) << log.text();
 }
 
-// ---- The worker comes and goes
+// ---- The worker attaches and detaches
 
 TEST_F(IoThreadTest, RequestsWaitForAWorker) {
   connect();
@@ -148,7 +148,7 @@ TEST_F(IoThreadTest, WithoutAWorkerForTooLongTheyAreRefused) {
   thread_.add_worker(channel);
   thread_.select_worker(kWorker + 1);
   ASSERT_TRUE(eventually([&] { return thread_.serving() == kWorker + 1; }));
-  EXPECT_FALSE(second.has_request());  // what was refused is not asked again
+  EXPECT_FALSE(second.has_request());  // a refused request is not sent again
   send_request(client_, bytes_of("again"));
   ASSERT_TRUE(eventually([&] { return second.serve(); }));
   EXPECT_EQ(next(false), response(bytes_of("niaga")));
@@ -245,7 +245,7 @@ TEST_F(IoThreadTest, AResponseLongerThanTheServiceMayAnswerIsNone) {
   EXPECT_EQ(next(false), error(Refusal::worker_failed));
 }
 
-// Of a module's service the server knows no more than what all of its responses may have.
+// The server knows only the maximum length of all responses of a module's service.
 class IoThreadOfAModulesService : public IoThreadTest {
  protected:
   IoThreadOfAModulesService() : IoThreadTest(nullptr) {}
@@ -264,7 +264,7 @@ TEST_F(IoThreadOfAModulesService, AResponseMayHaveWhatTheChannelSays) {
   }
 }
 
-/// With a control thread that hears of failures.
+/// A thread whose control thread hears of failures.
 class IoThreadFailures : public testing::Test {
  protected:
   void start(core::Duration worker_timeout) {

@@ -54,7 +54,7 @@ TEST_F(RequestPathTest, OnlyRequestsThatAreOverdueAreRefused) {
   path_->refuse_overdue(kTimeout);
   EXPECT_EQ(next(peer), error(Refusal::request_timed_out));
   EXPECT_EQ(worker_->serve_all(), 2);
-  EXPECT_EQ(next(peer), response(bytes_of("wen")));  // the late answer went nowhere
+  EXPECT_EQ(next(peer), response(bytes_of("wen")));  // the late answer was dropped
   EXPECT_EQ(next(peer), std::nullopt);
 }
 
@@ -179,7 +179,7 @@ TEST_F(RequestPathTest, WhatTheWorkerRefusesIsAnErrorAndTheClientStays) {
   EXPECT_EQ(path_->refused(), 1U);
 }
 
-// More than one batch's output has room for.
+// There are more responses than one batch's output has room for.
 TEST_F(RequestPathTest, ManyResponsesAtOnce) {
   open(kMostSlots);
   Peer& peer = connect();
@@ -193,7 +193,7 @@ TEST_F(RequestPathTest, ManyResponsesAtOnce) {
   }
 }
 
-// So many that they share slots, and their responses come together.
+// There are so many that they share slots, and their responses come together.
 TEST_F(RequestPathTest, OnceAllAreAnsweredNothingIsInFlight) {
   open(64);
   Peer& peer = connect();
@@ -210,7 +210,7 @@ TEST_F(RequestPathTest, OnceAllAreAnsweredNothingIsInFlight) {
   EXPECT_EQ(peer.client->connection().in_flight(), 0U);
 }
 
-// ---- Clients that leave
+// ---- Clients that disconnect
 
 TEST_F(RequestPathTest, TheResponseToAClientThatIsGoneIsDropped) {
   open(4);
@@ -287,7 +287,7 @@ TEST_F(RequestPathTest, RequestsThatTheWorkerHasNotAnsweredGetTheError) {
   EXPECT_EQ(next(peer), error(Refusal::worker_unavailable));
   path_->set_refusal(Refusal::worker_unavailable);  // once is enough
   EXPECT_FALSE(next(peer).has_value());
-  // The next worker answers them all the same, and the client is not told twice.
+  // The next worker answers them nevertheless, and the client does not get a second reply.
   path_->set_refusal(std::nullopt);
   EXPECT_EQ(worker_->serve_all(), 2);
   send_request(peer.socket, bytes_of("45"));
@@ -312,7 +312,7 @@ TEST_F(RequestPathTest, NewRequestsAreRefusedThoughTheChannelIsFull) {
   EXPECT_EQ(posted(), 2U);
 }
 
-// More errors than one batch's output has room for, in one go.
+// There are more errors than one batch's output has room for, at the same time.
 TEST_F(RequestPathTest, AllThatAFullChannelHoldsAreGivenUpAtOnce) {
   open(kMostSlots);
   Peer& peer = connect();
@@ -350,7 +350,7 @@ TEST_F(RequestPathTest, AClientMayCloseWhileItsRequestsAreRefused) {
   open(2);
   path_->set_refusal(Refusal::worker_unavailable);
   Peer& peer = connect();
-  // So many in one read that errors are sent before all of them are taken.
+  // There are so many in one read that errors are sent before all of them are taken.
   Bytes all;
   for (int i = 0; i < 4000; ++i) {
     const auto frame = protocol::make_frame(protocol::MessageId::client_request, {});

@@ -30,13 +30,13 @@ using test::error;
 using test::response;
 using test::send_request;
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 std::uint16_t free_port() {
   const core::Fd socket = net::bind_tcp(net::resolve("127.0.0.1", 0, true).front());
   return net::local_address(socket.get()).port();
 }
 
-/// A worker of the server's one channel, which reverses what comes.
+/// A worker of the server's one channel, which reverses requests.
 class TestWorker final : comch::WorkerSession::Observer {
  public:
   explicit TestWorker(const std::string& address, std::uint32_t capabilities = 0) {
@@ -96,7 +96,7 @@ class TestWorker final : comch::WorkerSession::Observer {
   std::optional<comch::WorkerSession> session_;
 };
 
-/// A server on a thread of its own; its worker and its clients are played by the test.
+/// A server on a separate thread; the test acts as its worker and its clients.
 class ServerTest : public testing::Test {
  protected:
   ServerTest() {
@@ -138,14 +138,14 @@ class ServerTest : public testing::Test {
     worker_.emplace(options_.comch);
     return eventually([this] { return worker_->attached(); });
   }
-  /// Whether run() returns.
+  /// Returns whether run() returns.
   bool ends() {
     const bool ended = eventually([this] { return ended_.load(); });
     if (ended && thread_.joinable()) thread_.join();
     return ended;
   }
 
-  /// Whether it is let in.
+  /// Connects a client; returns whether it is accepted.
   bool connect() {
     received_ = {};
     client_ = net::start_connect(
@@ -171,7 +171,7 @@ class ServerTest : public testing::Test {
   core::Signals signals_{core::Hangup::rereads};  // before any thread
   support::LogCapture log_;
   support::TempDir dir_;
-  /// The worker is lost and what is asked then refused, until another one attaches.
+  /// Loses the worker; requests are refused then, until another one attaches.
   void wait_too_long_for_a_worker() {
     start();
     ASSERT_TRUE(attach());

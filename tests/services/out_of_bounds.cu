@@ -6,8 +6,8 @@ using offload::kernels::Block;
 using offload::kernels::Request;
 using offload::kernels::ServiceSetup;
 
-/// What a stranger's byte must not be: an index without a check. The table has room for 256 bytes,
-/// and an X in a request reads behind it.
+/// Reads out of bounds, as an unchecked index from a client would: the table has 255 bytes, and a
+/// request that begins with X reads byte 300.
 struct OutOfBounds {
   static constexpr const char* kName = "out_of_bounds";
 

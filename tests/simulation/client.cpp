@@ -22,8 +22,8 @@ namespace offload::simulation {
 namespace {
 
 constexpr Time kPatience = 90 * kSecond;
-/// A client to which nothing comes for so long, though a worker is there all the time, is left
-/// alone: what a worker owes that is silent goes to another after 2 s.
+/// A client must receive something within this time while a worker is there all the time: the
+/// requests of a worker that is silent go to another one after 2 s.
 constexpr Time kLongestStall = 3500 * kMillisecond;
 
 class Client {
@@ -64,7 +64,7 @@ class Client {
     kernel->fail(fmt::format("a client {}: {} asked, {} answered", what, asked_, done_));
   }
 
-  /// Who has said that no more comes is told so as well.
+  /// After this client has ended its sending, the server must end its sending as well.
   void await_end() {
     std::array<char, 64> bytes;
     pollfd events{fd_.get(), POLLIN, 0};
@@ -152,7 +152,8 @@ class Client {
     if (code == protocol::Refusal::shutting_down && load_.server_ends_at < began_) return false;
     return load_.fleet == nullptr ? load_.may_be_refused : load_.fleet->may_refuse(code, asked);
   }
-  /// The server's time: while it is paused, nobody owes anything.
+  /// Returns the server's time: it stands still while the server is paused, which owes no answer
+  /// then.
   [[nodiscard]] Time now() const {
     return load_.fleet != nullptr ? load_.fleet->now() : kernel->now;
   }
@@ -160,7 +161,8 @@ class Client {
     return load_.fleet != nullptr && load_.fleet->calm_since(time);
   }
 
-  /// What the server had read when it was told to end is answered, if there is time for it.
+  /// Checks that requests that the server had read when it was told to end are answered, if there
+  /// was time for it.
   void check_answered() {
     const auto socket = self_socket();
     if (slow_ || lied_ || awaited_.empty() || awaited_.front().end > socket->marked) return;

@@ -4,7 +4,7 @@
 
 #include "tests/simulation/trials.hpp"
 
-/// Clients that are rude, and clients in numbers.
+/// Misbehaving clients, and many clients.
 namespace offload::simulation {
 namespace {
 
@@ -30,7 +30,7 @@ std::size_t open(const Peers& peers) {
       std::ranges::count_if(peers, [](const auto& peer) { return !peer->gone(); }));
 }
 
-/// After its bad frame it sends without end.
+/// The client sends without end after its bad frame.
 void floods_after_a_bad_frame(Scene& s) {
   Peers floods = connect(s, 2 * s.server.threads);
   const Time began = s.kernel.now;
@@ -50,7 +50,7 @@ void goes_on_after_a_bad_frame(Scene& s) {
   Peer peer(s.clients);
   const std::uint64_t before = s.kernel.random.below(5);
   peer.ask(before, s.length());
-  // Drawn before the frame, by each compiler.
+  // Drawn before the frame, so that each compiler draws in the same order.
   const std::string more(s.kernel.random.below(200'000), 'y');
   peer.send(bad_frame(s) + more, 100 * kMillisecond);
   while (peer.owed() != 0) {
@@ -73,9 +73,9 @@ void sends_half_a_frame(Scene& s) {
   }
 }
 
-// ---- Bounds
+// ---- Limits
 
-/// Who holds nothing is not ended for it, however many they are.
+/// A client that holds nothing is not disconnected, however many there are.
 void many_are_quiet(Scene& s) {
   Peers quiet = connect(s, 70);
   for (const auto& peer : quiet) {
@@ -85,7 +85,7 @@ void many_are_quiet(Scene& s) {
   if (open(quiet) != quiet.size()) s.fail("a client that holds nothing is ended");
 }
 
-/// Whether the server has more for one of them than its socket takes.
+/// Returns whether the server has more output for one of them than its socket takes.
 bool holds_output(const Peers& peers) {
   return std::ranges::any_of(peers, [](const auto& peer) {
     const auto socket = peer->socket() ? peer->socket()->peer.lock() : nullptr;
@@ -93,8 +93,8 @@ bool holds_output(const Peers& peers) {
   });
 }
 
-/// They ask for much and take nothing of it, and are gone while a worker owes them the rest. Who
-/// holds little beside them is not ended for it.
+/// Greedy clients request much, read nothing, and disconnect while a worker still owes them the
+/// rest. A client that holds little at the same time is not disconnected for it.
 void greedy_ones_come_and_go(Scene& s) {
   Fleet::Worker& worker = s.one_worker();
   Peer honest(s.clients);
@@ -111,7 +111,7 @@ void greedy_ones_come_and_go(Scene& s) {
   for (int i = 0; i < 3; ++i) {
     Peers greedy = connect(s, 30);
     for (const auto& one : greedy) one->ask(600, s.load.longest);
-    // Until sockets are full, and the rest is the server's to hold; sometimes all of it.
+    // They send until sockets are full, and the server holds the rest; sometimes all of it.
     const bool all = s.kernel.random.one_in(2);
     for (int k = 0; k < 40; ++k) {
       for (const auto& one : greedy) one->send("", 0);
@@ -141,7 +141,7 @@ void greedy_ones_come_and_go(Scene& s) {
   }
 }
 
-/// Unfinished frames of together more than may be held.
+/// Unfinished frames together exceed the memory that the server may hold.
 void many_hold_much(Scene& s) {
   Peers peers = connect(s, 130);
   const std::string part = frame_of(4, std::string(70000, 'x')).substr(0, 69'000);
@@ -167,7 +167,7 @@ void says_nothing_for_long(Scene& s) {
   if (!refusal || !refusal->refuses(Refusal::idle_timed_out)) s.fail("a silent client is kept");
 }
 
-/// It takes nothing, or a little now and then.
+/// The client reads nothing, or a little now and then.
 void takes_nothing(Scene& s) {
   Peer peer(s.clients);
   const Time began = s.kernel.now;
@@ -182,7 +182,7 @@ void takes_nothing(Scene& s) {
   s.fail("a client that takes nothing is kept");
 }
 
-/// More than may be: those that are let in are as many as may.
+/// More clients than allowed connect: exactly the allowed number is accepted.
 void too_many_come(Scene& s, std::size_t most) {
   Peers peers = connect(s, 2 * most);
   s.kernel.sleep(100 * kMillisecond);
@@ -195,7 +195,7 @@ void too_many_come(Scene& s, std::size_t most) {
   if (!s.answers(kSecond)) s.fail("after too many clients nobody is let in");
 }
 
-/// Clients and strangers take all descriptors that they get; a worker gets in all the same.
+/// Clients and strangers use all descriptors that they get; a worker can attach nevertheless.
 void descriptors_are_few(Scene& s) {
   Peers clients = connect(s, 280);
   Peers strangers;

@@ -27,12 +27,12 @@ namespace {
 
 constexpr std::uint16_t kPort = 12345;
 constexpr Time kLongest = 600 * kSecond;
-/// A thread looks at its descriptors so often at most in 5 quiet seconds.
+/// The maximum number of polls of its descriptors that a thread may make in 5 quiet seconds.
 constexpr std::uint64_t kQuietTurns = 500;
-/// Programs of one kind that are started at most, the first and those after it.
+/// The maximum number of programs of one kind that are started, the first and its successors.
 constexpr std::size_t kMostRuns = 4;
 
-/// What people are told of an exception is no name of a C++ class.
+/// Checks that messages for users never contain the name of a C++ exception class.
 void require_words(Kernel& world, std::string_view text) {
   if (text.find("bad_alloc") == std::string_view::npos) return;
   world.fail(fmt::format("it says {}", text));
@@ -50,7 +50,7 @@ class Lines final : public spdlog::sinks::base_sink<spdlog::details::null_mutex>
   void flush_() override {}
 };
 
-/// A program from its start to its end.
+/// A program's run from its start to its end.
 struct Run {
   bool is_worker;
   Process* process = nullptr;
@@ -78,7 +78,7 @@ class Director {
   }
 
   void run() {
-    // What writes lines is static, and not to end with the first program that uses it.
+    // The sink of log lines is static; the first program that uses it must not destroy it.
     core::flush_log();
     start(false);
     start(true);
@@ -92,7 +92,7 @@ class Director {
       pause(2500 * kMillisecond);
     }
     counts_ = false;
-    pause(8 * kSecond);  // a program that was lost is noticed by now
+    pause(8 * kSecond);  // by now the other side has detected a program that was lost
     serve_clients(/*strict=*/true);
     look_at_quiet();
     counts_ = true;
@@ -100,7 +100,7 @@ class Director {
     kernel_.over = true;
   }
 
-  /// Whether the call or allocation that the current fiber makes fails, and how.
+  /// Returns the error with which the current fiber's call or allocation fails; 0 if it succeeds.
   int refuse(const char* call, std::span<const int> errors) {
     if (!counts_ || target_ == nullptr || kernel_.current->process != target_) return 0;
     const std::uint64_t first = result_.points;
@@ -108,7 +108,7 @@ class Director {
     if (result_.fired || failure_.number < first || failure_.number >= result_.points) return 0;
     result_.fired = true;
     while_serving_ = serves_ && !ending_;
-    // Who has what, in all, is kept by the control thread: without memory for that it gives up.
+    // The control thread keeps the assignment of all channels: without memory for it, it gives up.
     may_end_server_ = failure_.allocation && kernel_.current->name == "main";
     result_.error = errors[failure_.number - first];
     std::strncpy(result_.call.data(), call, result_.call.size() - 1);
@@ -137,7 +137,7 @@ class Director {
         &kernel_.start(is_worker ? "worker" : "server", [this, &run] { be_program(run); });
     if (is_worker == failure_.of_worker && target_ == nullptr) target_ = run.process;
   }
-  /// As main() does, and what comes after it.
+  /// Does the same as main(), and the work after it.
   void be_program(Run& run) {
     try {
       core::Signals signals(core::Hangup::rereads);
@@ -160,7 +160,7 @@ class Director {
     run.fds = run.process->fds.size();
   }
 
-  /// Looks for programs that have ended. As a supervisor it starts others for them.
+  /// Notes the programs that have ended, and starts others for them, as a supervisor does.
   void look_after_programs() {
     for (Run& run : runs_) {
       if (!run.ended && !run.process->alive) {
@@ -183,7 +183,7 @@ class Director {
       start(is_worker);
     }
   }
-  /// A program ends without a signal only if it was the target, with a status and a word.
+  /// Checks that a program that ends without a signal was the target, with a status and a message.
   void note_unasked_end(bool is_worker) {
     for (const Run& run : runs_) {
       if (!run.ended || run.killed || run.is_worker != is_worker) continue;
@@ -216,7 +216,7 @@ class Director {
     });
   }
 
-  /// The other side loses it, and meets another.
+  /// Kills one program; the other side loses it, and attaches to another.
   void kill_one(bool is_worker) {
     for (Run& run : runs_) {
       if (run.is_worker != is_worker || run.ended) continue;
@@ -228,8 +228,8 @@ class Director {
 
   // ---- Clients
 
-  /// Two of them. Strict: each is answered to its end. Else one may be hurt, or both where a
-  /// program ends of the failure.
+  /// Serves two clients. Strict: each is answered to its end. Otherwise one may be affected, or
+  /// both if a program ends because of the failure.
   void serve_clients(bool strict) {
     std::array<Load, 2> loads;
     for (Load& load : loads) {
@@ -316,7 +316,7 @@ bool next_allocation_fails() {
   return director->refuse("operator new", kError) != 0;
 }
 
-/// What was written to standard error, which is a file from here on.
+/// The text of standard error, which this class replaces by a file.
 class StandardError {
  public:
   StandardError() : fd_(::memfd_create("stderr", 0)) { ::dup2(fd_, 2); }

@@ -1,7 +1,7 @@
 /// simulation_failures [--what calls|allocations] [--of server|worker] [--over unix|tcp]
 /// [--every K] [--from N] [--jobs J] [--number N [--trace]] [--show]
-/// Lets each system call and allocation of a program fail, one a run, each run in a process of its
-/// own. Every K-th with --every, from the N-th on.
+/// Lets each system call and allocation of a program fail, one a run, each run in a separate
+/// process. With --every K only every K-th, with --from N from the N-th on.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ struct Options {
   bool shows = false;
 };
 
-/// Each failure of a kind. How many runs went wrong.
+/// Runs all failures of a kind. Returns the number of runs that went wrong.
 std::uint64_t try_all(Failure kind, const Options& options) {
   const FailureResult without = run_one(kind, false);
   if (without.wrong[0] != '\0' || without.points == 0) {

@@ -10,9 +10,9 @@
 namespace offload::simulation {
 namespace {
 
-/// Clocks of the server and its looks at limits are not the director's.
+/// The server's clock and its checks of time limits differ this much from the director's.
 constexpr Time kSlack = 200 * kMillisecond;
-/// A request that was alone with the third worker that was lost with it is refused. Then nobody
+/// A request that was alone with the third worker that was lost with it is refused. Then no client
 /// can connect from its address for a while.
 constexpr std::uint64_t kMostLosses = 3;
 
@@ -125,7 +125,7 @@ std::vector<Fleet::Worker*> Fleet::running() {
   return found;
 }
 
-/// When nobody could serve for certain, from `time` to now.
+/// Returns the times from `time` to now in which no worker could serve for certain.
 std::vector<Fleet::Interval> Fleet::gaps_since(Time time) const {
   std::vector<Interval> served = served_;
   for (const auto& worker : workers_) {
@@ -148,8 +148,8 @@ bool Fleet::may_refuse(protocol::Refusal code, Time asked) const {
   using protocol::Refusal;
   switch (code) {
     case Refusal::worker_unavailable: {
-      // A gap of the whole time; or one at the end of a worker that was kept for so long though it
-      // answered nothing: then the requests have waited by that time.
+      // It is allowed after a gap of the whole time; or after a gap at the end of a worker that was
+      // kept this long although it answered nothing: then the requests have waited by that time.
       const auto gaps = gaps_since(asked - kSlack);
       return std::ranges::any_of(gaps, [&](const Interval& gap) {
         const auto waited = [&](Time lost) {

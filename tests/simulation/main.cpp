@@ -1,7 +1,6 @@
 /// simulation [--seed N [--trace]] [--seeds N] [--first N] [--jobs N] [--faults MASK]
 ///   [--disturbances N] [--clients N] [--twice] [--stop] [--quick] [--kept FILE]
-/// Each seed runs in a process of its own: what a killed worker leaves in memory goes with
-/// it.
+/// Each seed runs in a separate process: the memory of a killed worker is freed with it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +21,7 @@ namespace {
 
 using namespace offload::simulation;
 
-/// As far as a failing seed's disturbances and clients are counted.
+/// The maximum numbers of disturbances and clients to which a failing seed is reduced.
 constexpr std::uint64_t kMostCounted = 64;
 constexpr std::uint64_t kMostClients = 6;
 
@@ -65,8 +64,8 @@ bool fails(std::uint64_t seed, const Plan& plan) {
   return run_one(seed, plan).failures != 0;
 }
 
-/// The fewest with which it still fails, if each number below `most` behaves as the numbers
-/// between.
+/// Returns the smallest number with which it still fails, if each number below `most` behaves as
+/// the numbers between.
 std::uint64_t least(std::uint64_t seed, Plan plan, std::uint64_t Plan::*number,
                     std::uint64_t most) {
   std::uint64_t first = 0;
@@ -82,7 +81,7 @@ std::uint64_t least(std::uint64_t seed, Plan plan, std::uint64_t Plan::*number,
   return first < most && fails(seed, plan) ? first : UINT64_MAX;
 }
 
-/// Leaves out kinds of faults, and then the last disturbances and clients, while it still fails.
+/// Removes kinds of faults, and then the last disturbances and clients, while it still fails.
 Plan shrink(std::uint64_t seed, Plan plan) {
   for (unsigned kind = 1; kind <= kAllFaults; kind *= 2) {
     Plan fewer = plan;
@@ -108,7 +107,7 @@ struct Job {
   Plan plan;
 };
 
-/// Lines of a seed, the kinds of faults, and why it is kept.
+/// Reads lines with a seed, the kinds of faults, and the reason to keep it.
 std::vector<Job> read_kept(const char* path, const Plan& plan) {
   std::vector<Job> jobs;
   std::ifstream file(path);

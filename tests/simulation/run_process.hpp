@@ -9,12 +9,12 @@
 
 #include "tests/simulation/kernel/sanitizer.hpp"
 
-/// libgcov's, in a build that counts lines.
+/// libgcov's function, in a build that counts lines.
 extern "C" void __gcov_dump() __attribute__((weak));  // NOLINT
 
 namespace offload::simulation {
 
-/// Seconds of real time after which a run, which is a process of its own, has failed.
+/// The seconds of real time after which a run, which is a separate process, has failed.
 #ifdef OFFLOAD_ASAN
 inline constexpr unsigned kRealLimit = 200;
 #else
@@ -27,7 +27,7 @@ struct Run {
   int pipe;
 };
 
-/// `body`() gives a Result, which is plain data. Nothing is destroyed in that process: killed
+/// `body`() returns a Result, which is plain data. Nothing is destroyed in that process: killed
 /// programs have left their parts behind.
 template <class Body>
 Run start_run(const Body& body) {
@@ -48,7 +48,8 @@ Run start_run(const Body& body) {
   return {pid, ends[0]};
 }
 
-/// Of a process that has ended with `status`. Without a result `text`, of it, says how.
+/// Reads the result of a process that has ended with `status`. Without one, its `text` gives the
+/// status.
 template <class Result, class Text>
 Result finish_run(const Run& run, int status, Text Result::*text) {
   Result result{};

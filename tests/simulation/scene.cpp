@@ -79,7 +79,8 @@ Scene::Scene(Kernel& world, unsigned which)
   set_arguments(2 * kSecond, "30");
 }
 
-/// What is tight decides how long messages are: honest clients never come near the bound.
+/// Selects a tight bound, which decides the message lengths: honest clients never come near the
+/// bound.
 void Scene::draw_tight() {
   if ((faults & kCrowds) == 0) return;
   constexpr std::array<std::uint32_t, 3> kShort{64, 256, 372};

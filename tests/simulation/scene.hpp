@@ -11,7 +11,7 @@
 
 namespace offload::simulation {
 
-/// A bound of the server's that a seed makes tight, so that clients can run into it.
+/// A bound of the server that a seed makes tight, so that clients can exceed it.
 enum class Tight : std::uint8_t {
   nothing,
   memory,         ///< --client-memory, with short messages
@@ -23,33 +23,33 @@ enum class Tight : std::uint8_t {
   descriptors     ///< of the server's process, over tcp
 };
 
-/// A server, workers and what is known of them: drawn from the kernel's numbers.
+/// A server, workers and their known state: drawn from the kernel's numbers.
 class Scene {
  public:
   Scene(Kernel& world, unsigned faults);
 
   void start_server();
-  /// It is frozen for that long, alone or with the workers that run.
+  /// Freezes the server for that long, alone or with the workers that run.
   void pause(Time time, bool with_workers);
-  /// kill -9.
+  /// Kills the server, as kill -9 does.
   void kill_server();
-  /// As SIGTERM; whether it has ended within `limit`.
+  /// Ends the server, as SIGTERM does; returns whether it has ended within `limit`.
   bool end_server(Time limit);
-  /// As SIGHUP, with these time limits in its file.
+  /// Reloads the server's configuration, as SIGHUP does, with these time limits in its file.
   void reload(Time worker_timeout, const std::string& request_timeout);
   [[nodiscard]] bool serves() const;
   bool await_service();
   bool await(const std::function<bool()>& holds, Time limit);
 
-  /// Leaves one worker, which serves and is not disturbed.
+  /// Reduces the workers to one, which serves and is not disturbed.
   Fleet::Worker& one_worker();
-  /// One more, which has attached.
+  /// Adds a worker, which has attached on return.
   Fleet::Worker& one_more(bool stands_by, bool replaces = false);
-  /// Until nobody is kept from connecting for a request that was alone with lost workers.
+  /// Waits until all clients may connect again after a request that was alone with lost workers.
   void await_address() {
     if (fleet.may_end(fleet.now())) kernel.sleep(Fleet::kAddressWaits);
   }
-  /// A new connection's requests are answered, all of them within `limit`.
+  /// Returns whether a new connection's requests are all answered within `limit`.
   bool answers(Time limit, std::uint64_t count = 3);
 
   [[nodiscard]] std::uint64_t length() { return kernel.random.below(std::min(load.longest, 40U)); }
@@ -73,7 +73,7 @@ class Scene {
   std::vector<const char*> pointers_{};
 };
 
-/// Of the fleet's workers.
+/// Returns the options of the fleet's workers.
 worker::Options worker_options(const server::Options& server);
 
 }  // namespace offload::simulation

@@ -2,7 +2,7 @@
 
 #include "tests/simulation/trials.hpp"
 
-/// What becomes of clients and workers as the server goes and comes.
+/// The effects on clients and workers when the server exits and starts again.
 namespace offload::simulation {
 namespace {
 
@@ -22,7 +22,7 @@ void server_is_killed(Scene& s) {
   comes_again(s);
 }
 
-/// Clients that are there, that have just come, and that have asked.
+/// Clients that are connected, that have just connected, and that have sent requests.
 void server_is_told_to_end(Scene& s) {
   Fleet::Worker& worker = s.one_worker();
   Peer silent(s.clients);
@@ -32,7 +32,7 @@ void server_is_told_to_end(Scene& s) {
   const std::uint64_t length = s.length();  // drawn before the count, by each compiler
   asking.ask(1 + s.kernel.random.below(std::min(s.server.max_concurrent_messages, 8U)), length);
   s.kernel.sleep(100 * kMillisecond);
-  // Who comes may be in the backlog, or on the way to its thread, which is busy with others.
+  // A new client may be in the backlog, or on its way to its thread, which is busy with others.
   const bool busy = s.kernel.random.one_in(2);
   if (busy) freeze_threads(*s.process, "io-", true);
   Peer newcomer(s.clients);

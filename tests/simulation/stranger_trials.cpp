@@ -4,7 +4,7 @@
 #include "protocol/control.hpp"
 #include "tests/simulation/trials.hpp"
 
-/// Peers on the workers' port that are no workers, or bad ones.
+/// Peers on the workers' port that are no workers, or misbehaving ones.
 namespace offload::simulation {
 namespace {
 
@@ -38,7 +38,7 @@ bool is_local(const Scene& s) {
   return s.server.comch.starts_with("unix:");
 }
 
-/// Within [after, before] from `since`.
+/// Expects the end of the connection between `after` and `before` from `since`.
 void expect_end(Scene& s, Peer& peer, Time since, Time after, Time before, const char* who) {
   const bool ends = peer.ends(since + before - s.kernel.now);
   if (!ends) s.fail(std::string(who) + " keeps its connection");
@@ -73,7 +73,7 @@ void greets_and_never_attaches(Scene& s) {
   if (s.kernel.now - since < 59 * kSecond) s.fail("who takes long to attach is sent away");
 }
 
-/// A stand-by on this machine, whose process is stopped once it is attached.
+/// A stand-by worker on this machine is stopped once it is attached.
 void attaches_and_falls_silent(Scene& s) {
   if (!is_local(s)) return says_nothing(s);
   Peer peer(s.server.comch);
@@ -87,7 +87,7 @@ void attaches_and_falls_silent(Scene& s) {
              "a worker that is silent");
 }
 
-/// Messages that have no place, in a random order, before the greeting or after it.
+/// A peer sends messages that are not allowed, in a random order, before the greeting or after it.
 void says_what_has_no_place(Scene& s) {
   Random& random = s.kernel.random;
   for (int i = 0; i < 4; ++i) {
@@ -107,7 +107,7 @@ void says_what_has_no_place(Scene& s) {
     for (std::uint64_t k = random.below(4); k != 0 && !peer.ended(); --k) {
       const auto ids = std::to_array({0U, 1U, 2U, 3U, 16U, 17U, 18U, 19U, 22U, 24U, 25U, 26U, 99U});
       auto id = static_cast<std::uint32_t>(ids[random.below(ids.size())]);
-      // To ask for the server's end is the right of who may attach.
+      // An allowed worker may ask for the server's end, so this message is left out.
       std::string payload = rubbish(random, 40);
       if (random.one_in(3)) payload = text(protocol::ExchangeConsumerId{0, 0}.encode());
       peer.send(frame_of(id, payload));
@@ -144,7 +144,7 @@ void has_no_token(Scene& s) {
   }
 }
 
-/// More than may be pending; a worker gets in all the same.
+/// More connections than may be pending come; a worker can attach nevertheless.
 void come_in_numbers(Scene& s) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < 90; ++i) {

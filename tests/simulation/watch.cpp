@@ -8,13 +8,14 @@
 namespace offload::simulation {
 namespace {
 
-/// In 5 quiet seconds a thread looks at its descriptors so often at most.
+/// The maximum number of polls of its descriptors that a thread may make in 5 quiet seconds.
 constexpr std::uint64_t kQuietTurns = 500;
-/// In a second with load, beside what each event may cost: it spins for 50 us after the last work.
+/// The maximum in a second with load, besides the cost of each event: it spins for 50 us after
+/// work.
 constexpr std::uint64_t kTurns = 4000;
 constexpr std::uint64_t kTurnsAnEvent = 200;
-/// Of a server: epoll, signals, listeners and the lock; of each thread, and of each channel of a
-/// worker that is there, or comes.
+/// The maximum of a server: epoll, signals, listeners and the lock; of each thread; and of each
+/// channel of an attached or new worker.
 constexpr std::size_t kDescriptors = 16;
 constexpr std::size_t kDescriptorsAThread = 4;
 constexpr std::size_t kDescriptorsAChannel = 12;
@@ -63,7 +64,7 @@ void look_at_quiet(Scene& s) {
     s.fail(fmt::format("{} {} turns {} times in 5 quiet seconds", fiber.process->name, fiber.name,
                        fiber.sleeps - before[i]));
   }
-  // That of the last worker is kept until there is another.
+  // The channel of the last worker is kept until there is another worker.
   const std::size_t channels = std::max<std::size_t>(s.fleet.running().size(), 1);
   const std::size_t most = kDescriptors + kDescriptorsAThread * s.server.threads +
                            sockets_of_others(s) +

@@ -4,11 +4,11 @@
 
 namespace offload::simulation {
 
-/// Looks every second of virtual time, on a fiber of its own: whether a thread turns without
-/// anything to do, and whether a process holds more descriptors than it has use for.
+/// Checks every second of virtual time, on a separate fiber, that no thread turns without anything
+/// to do, and that no process holds more descriptors than it needs.
 void watch_over(Scene& scene);
 
-/// For the end of quiet seconds: nothing turns, and no descriptor is left over.
+/// Checks at the end of quiet seconds that no thread turns, and that no descriptor is left over.
 void look_at_quiet(Scene& scene);
 
 }  // namespace offload::simulation

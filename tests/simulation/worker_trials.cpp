@@ -4,13 +4,13 @@
 #include "tests/simulation/kernel/files.hpp"
 #include "tests/simulation/trials.hpp"
 
-/// What becomes of requests as workers go, hang and come.
+/// The effects on requests when workers exit, hang and attach.
 namespace offload::simulation {
 namespace {
 
 using protocol::Refusal;
 
-/// The next `count` frames are refusals for this reason.
+/// Returns whether the next `count` frames are refusals for this reason.
 bool all_refused(Peer& peer, std::uint64_t count, Refusal reason, Time limit) {
   const Time deadline = kernel->now + limit;
   for (; count != 0; --count) {
@@ -29,7 +29,7 @@ bool all_answered(Peer& peer, Time limit) {
   return true;
 }
 
-/// What stays with the server until it is refused: all of it is in flight.
+/// Sends requests that stay with the server until they are refused: all of them are in flight.
 void ask_in_flight(Scene& s, Peer& peer, std::uint64_t count) {
   peer.ask(count, s.length());
   s.kernel.sleep(100 * kMillisecond);
@@ -94,7 +94,7 @@ void request_times_out(Scene& s) {
   s.fleet.request_timeout = kSecond;
   s.fleet.hang(worker, true);
   Peer peer(s.clients);
-  // A channel without room takes no more; what waits in front of it is not refused.
+  // A full channel takes no more; requests that wait in front of it are not refused.
   const std::uint64_t length = s.length();  // drawn before the count, by each compiler
   peer.ask(s.kernel.random.below(std::min(s.server.max_concurrent_messages, 4U)) + 1, length);
   const auto count = peer.owed();
@@ -109,7 +109,7 @@ void request_times_out(Scene& s) {
   s.fleet.request_timeout = 30 * kSecond;
 }
 
-/// Workers die as soon as one of their threads finds this in a channel, by itself or in a batch.
+/// Workers die as soon as one of their threads finds this in a channel, alone or in a batch.
 const std::string kFatal(40, '\xfa');
 
 void begin_to_die(Scene& s) {
@@ -126,15 +126,15 @@ void begin_to_die(Scene& s) {
   };
 }
 
-/// Its client is the only one that is refused, and its other connection waits. A client of another
+/// Only its client is refused, and another connection of its address waits. A client of another
 /// address has all its answers.
 void a_request_kills_workers(Scene& s) {
-  // What is looked through again and again is not to be long.
+  // The memory is searched again and again, so it must not be long.
   if (s.server.max_concurrent_messages * s.server.max_message_length > 32 * 1024) return;
   if (!s.server.comch.starts_with("unix:")) return;
   Fleet::Worker& former = s.one_worker();
   begin_to_die(s);
-  s.fleet.kill(former);  // what it has mapped is not known
+  s.fleet.kill(former);  // its mappings are not known
   for (int i = 0; i < 4; ++i) s.one_more(i != 0);
   bool over = false;
   Process& hostile = s.kernel.start("culprit", [&s, &over] {
@@ -160,8 +160,8 @@ void a_request_kills_workers(Scene& s) {
   if (!s.answers(kSecond)) s.fail("after a request that kills workers the last does not serve");
 }
 
-/// Requests with which each worker is lost: one is alone with the third worker. Its client is the
-/// only one that is refused.
+/// Each worker is lost with requests: one is alone with the third worker. Only its client is
+/// refused.
 void workers_are_lost_with_requests(Scene& s) {
   std::vector<Fleet::Worker*> workers{&s.one_worker()};
   for (int i = 0; i < 3; ++i) workers.push_back(&s.one_more(true));
@@ -202,7 +202,7 @@ void workers_are_lost_with_requests(Scene& s) {
   if (s.kernel.failures.empty()) a_request_kills_workers(s);
 }
 
-/// More of them than are gathered for one write, some of clients that go in the middle of it.
+/// More requests are given up than one write gathers, some of clients that disconnect meanwhile.
 void many_are_given_up(Scene& s) {
   Fleet::Worker& worker = s.one_worker();
   s.fleet.hang(worker, true);
@@ -226,7 +226,7 @@ void many_are_given_up(Scene& s) {
   }
   for (const auto& peer : peers) {
     if (peer->ended()) continue;
-    // One may have had its first one before another went.
+    // One may have received its first refusal before another disconnected.
     while (peer->owed() != 0) {
       const auto frame = peer->receive(4 * kSecond);
       if (!frame || !frame->refuses(Refusal::worker_unavailable)) {
@@ -235,7 +235,7 @@ void many_are_given_up(Scene& s) {
       peer->forget_oldest();
     }
   }
-  // They come and go while all is refused.
+  // They connect and disconnect while all requests are refused.
   for (int i = 0; i < 6; ++i) {
     Peer peer(s.clients);
     // Drawn before the count, by each compiler.
@@ -256,7 +256,7 @@ void worker_leaves_with_requests(Scene& s) {
   s.fleet.hang(worker, true);
   Peer peer(s.clients);
   ask_in_flight(s, peer, 1 + s.kernel.random.below(20));
-  // Where the channel has no room the rest waits for the next worker.
+  // If the channel has no room, the rest waits for the next worker.
   const bool all_in = peer.owed() <= s.server.max_concurrent_messages;
   s.fleet.tell_to_leave(worker);
   s.kernel.sleep(300 * kMillisecond);
@@ -272,7 +272,7 @@ void worker_leaves_with_requests(Scene& s) {
   if (!s.answers(kSecond)) s.fail("after a worker has left the next one does not serve");
 }
 
-/// Without a request lost, and with the server's end.
+/// No request is lost, and the server exits at the end.
 void worker_is_replaced(Scene& s) {
   Fleet::Worker& before = s.one_worker();
   Peer peer(s.clients);
@@ -296,7 +296,7 @@ void worker_is_replaced(Scene& s) {
   }
 }
 
-/// From one to the other and back: each goes on where it was.
+/// The channels move from one worker to the other and back: each continues where it was.
 void channels_move_there_and_back(Scene& s) {
   Fleet::Worker* first = &s.one_worker();
   for (int i = 0; i < 3; ++i) {
@@ -314,7 +314,7 @@ void channels_move_there_and_back(Scene& s) {
   }
 }
 
-/// Its machine: nothing comes from it, not even an end.
+/// The worker's machine is gone: nothing arrives from it, not even an end of the connection.
 void machine_is_gone(Scene& s) {
   if (s.server.comch.starts_with("unix:")) return worker_is_stuck(s);
   Fleet::Worker& gone = s.one_worker();

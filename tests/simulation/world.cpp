@@ -16,8 +16,8 @@ namespace {
 
 constexpr Time kLongest = 900 * kSecond;
 
-/// Runs a scene's programs under load, does to them what the seed says, tries out single things,
-/// and looks what is left.
+/// Runs a scene's programs under load, applies the faults of the seed, runs single trials, and
+/// checks what is left.
 class Director {
  public:
   Director(Kernel& world, const Plan& plan)
@@ -72,7 +72,7 @@ class Director {
     kernel_.sleep(static_cast<Time>(kernel_.random.below(5 * kMillisecond)));
   }
 
-  /// One fault, of the kinds that are allowed.
+  /// Causes one fault, of the kinds that are allowed.
   void disturb() {
     Random& random = kernel_.random;
     const std::uint64_t drawn = random.below((plan_.faults & kPauses) != 0 ? 10 : 9);
@@ -90,7 +90,7 @@ class Director {
       return scene_.pause(time * kMillisecond, random.one_in(2));
     }
     if (kind == kReplaces && random.one_in(6) && scene_.fleet.running().size() < 6) {
-      // Which one goes the server decides.
+      // The server decides which one is replaced.
       for (Fleet::Worker* const worker : scene_.fleet.running())
         scene_.fleet.note_replaced(*worker);
       scene_.fleet.start(false, true);
@@ -123,12 +123,12 @@ class Director {
     if (const auto other = socket->peer.lock()) other->reset(ECONNRESET);
     socket->reset(ECONNRESET);
   }
-  /// It is killed, or drains; another one comes.
+  /// Kills or drains the server; another one starts later.
   void end_the_server() {
     if (kernel_.random.one_in(2)) return scene_.kill_server();
     if (!scene_.end_server(20 * kSecond)) scene_.fail("under load the server does not end");
   }
-  /// As a supervisor: where all have ended, one is started again after a while.
+  /// Acts like a supervisor: if all have ended, it starts one again after a while.
   void look_after() {
     if (scene_.down_since != 0) {
       if (!kernel_.random.one_in(8)) return;

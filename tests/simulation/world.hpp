@@ -26,7 +26,7 @@ enum Fault : unsigned {
 };
 inline constexpr unsigned kAllFaults = 2047 | kPauses;
 
-/// What a seed is run with.
+/// The parameters of a seed's run.
 struct Plan {
   unsigned faults = kAllFaults;
   std::uint64_t most_disturbances = UINT64_MAX;  ///< under load
@@ -43,7 +43,7 @@ struct Outcome {
   std::vector<std::string> failures;
 };
 
-/// The world that `seed` says, from the start of a server to its end. Once a process.
+/// Runs the world of `seed`, from the start of a server to its end. Call it once a process.
 Outcome simulate(std::uint64_t seed, const Plan& plan);
 
 }  // namespace offload::simulation

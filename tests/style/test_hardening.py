@@ -1,4 +1,4 @@
-"""Builds a small program without one protection after another, and sees that the check misses it."""
+"""Builds a small program without one protection after another, and expects that the check reports each missing one."""
 import os
 import shutil
 import subprocess
@@ -31,7 +31,7 @@ WITHOUT = {
 
 @pytest.fixture
 def checked(tmp_path):
-    """What the check says of a program that is built with these flags behind the right ones."""
+    """Returns a function that runs the check on a program built with these flags after the right ones."""
     if not shutil.which("readelf"):
         pytest.skip("there is no readelf")
     (tmp_path / "main.cpp").write_text(SOURCE)

@@ -14,8 +14,8 @@
 
 namespace offload::support {
 
-/// A copy of this process that runs `action(socket)` and exits with what that returns; the socket
-/// is connected to this process's. It is killed if it takes longer than kBound.
+/// A copy of this process that runs `action(socket)` and exits with its result; the socket is
+/// connected to this process's. It is killed if it takes longer than kBound.
 class ChildProcess {
  public:
   template <class Action>
@@ -43,7 +43,7 @@ class ChildProcess {
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
 
-  /// Its status, as of waitpid.
+  /// Returns its status, as of waitpid.
   int wait() {
     int status = -1;
     ::waitpid(std::exchange(pid_, 0), &status, 0);

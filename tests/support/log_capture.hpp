@@ -12,7 +12,7 @@
 
 namespace offload::support {
 
-/// Keeps what is logged. Any thread.
+/// Keeps the log lines. Any thread may log.
 class TextSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   [[nodiscard]] std::string text() {
@@ -35,7 +35,7 @@ class TextSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::string text_;
 };
 
-/// Takes what is logged while it lives, as lines of "level: text". Any thread.
+/// Keeps the log lines of its lifetime, as lines of "level: text". Any thread may log.
 class LogCapture {
  public:
   LogCapture() : former_(spdlog::default_logger()) {
@@ -52,7 +52,7 @@ class LogCapture {
     spdlog::set_default_logger(former_);
   }
 
-  /// What was logged since it was last cleared.
+  /// Returns the lines that were logged since the last clear().
   [[nodiscard]] std::string text() const { return sink_->text(); }
   [[nodiscard]] bool has(const std::string& part) const {
     return text().find(part) != std::string::npos;

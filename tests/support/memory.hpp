@@ -16,13 +16,13 @@
 #include "memory/shared_memory.hpp"
 #include "tests/support/thrown.hpp"
 
-/// What tests of memory have in common: pages, memfds, and a registrar that takes notes.
+/// Helpers for tests of memory: pages, memfds, and a registrar that takes notes.
 namespace offload::memory {
 
 inline const std::size_t kPage = page_size();
 inline constexpr auto kMost = std::numeric_limits<std::size_t>::max();
 
-/// The kind of Error that `action` throws.
+/// Returns the code of the Error that `action` throws.
 template <class Action>
 core::ErrorCode code_of(Action action) {
   return support::thrown_by(action).code();
@@ -32,7 +32,7 @@ inline core::Fd duplicate(int fd) {
   return core::Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-/// A memfd as a peer may send it.
+/// Returns a memfd as a peer may send it.
 inline core::Fd memfd(std::size_t bytes, int seals) {
   core::Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
@@ -45,7 +45,7 @@ inline bool is_mapped(const std::byte* address) {
   return ::mincore(const_cast<std::byte*>(address), kPage, &resident) == 0;
 }
 
-/// A device that keeps a list of what it was told.
+/// A device that keeps a list of its calls.
 class FakeRegistrar : public Registrar {
  public:
   explicit FakeRegistrar(std::string name, std::uint32_t first_key = 100)
@@ -74,7 +74,7 @@ class FakeRegistrar : public Registrar {
 
   std::size_t capacity = 1000;
   Access last_access = Access::none;
-  /// So far, and each key was of this registrar.
+  /// True so far, if also each key was of this registrar.
   bool order_is_reversed = true;
 
  private:

@@ -4,8 +4,7 @@
 
 namespace offload::support {
 
-/// Whether operator new is that of operator_new.cpp, which a program of tests has among its
-/// sources.
+/// True if operator new is that of operator_new.cpp, which is among the sources of a test program.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kOwnOperatorNew = false;  // sanitizers have their own
 #else

@@ -13,21 +13,21 @@
 /// A race of two threads, tried a million times with offsets of some nanoseconds between them.
 namespace offload::support::race {
 
-/// Under a sanitizer a round costs twenty times as much, and what it looks for shows in fewer.
+/// Under a sanitizer a round takes twenty times as long, and fewer rounds find the same faults.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr std::uint32_t kRounds = 50'000;
 #else
 inline constexpr std::uint32_t kRounds = 1'000'000;
 #endif
 
-/// A pause of `spins` instructions of some nanoseconds each. With different periods on the two
-/// sides, now one is sooner and now the other: each offset of the two is met.
+/// Pauses for `spins` instructions of some nanoseconds each. With different periods on the two
+/// sides, now one is earlier and now the other: each offset of the two occurs.
 inline void pause(std::uint32_t spins) {
   for (std::uint32_t i = 0; i < spins; ++i) core::cpu_relax();
 }
 
-/// Until `word` is `value`: at once where the other thread runs, and it gets the processor where it
-/// does not. The other thread always comes to that: if not, this ends the test program.
+/// Waits until `word` is `value`: it polls if the other thread runs, and yields the processor if it
+/// does not. The other thread must always reach that value: if not, this ends the test program.
 inline void await(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
   constexpr int kLooks = 2000;
   const auto deadline = core::Clock::now() + kBound;
@@ -41,7 +41,7 @@ inline void await(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
   }
 }
 
-/// Runs both, each on a processor of its own: on one there would be no race.
+/// Runs both, each on a separate processor: on the same one there would be no race.
 template <class One, class Other>
 void run(One one, Other other) {
   const auto cpus = core::allowed_cpus();

@@ -4,7 +4,7 @@
 
 namespace offload::support {
 
-/// Whether `fd` is readable, or becomes so within so many milliseconds.
+/// Returns whether `fd` is readable, or becomes so within that many milliseconds.
 inline bool is_readable(int fd, int milliseconds) {
   pollfd watched{fd, POLLIN, 0};
   return ::poll(&watched, 1, milliseconds) == 1;

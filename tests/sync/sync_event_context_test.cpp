@@ -37,7 +37,7 @@ class Tasks : public testing::Test {
     EXPECT_TRUE(context_.submit(task).ok());
     return task;
   }
-  /// Runs the engine until so many tasks have ended.
+  /// Runs the engine until `ended` tasks have ended.
   bool run_until(std::size_t ended) {
     return support::eventually([&] { return ended_.size() >= ended; },
                                [&] { engine_.run_once(core::Clock::now() + kSlice); });
@@ -102,7 +102,7 @@ TEST_F(Tasks, AWaitForOtherBitsEndsWhenTheyAre) {
   event_.set(0x23);
   ASSERT_TRUE(run_until(2));
   EXPECT_EQ(ended_.back(), &high);
-  // With other tasks beside it, all have their turn.
+  // If there are other tasks, all get their turn.
   submit(Operation::wait_not_equal, 1);
   submit(Operation::wait_greater, 1);
   submit(Operation::get);

@@ -26,8 +26,8 @@
 
 namespace offload::sync {
 
-/// Where gtest looks for it: it names the tests.
-static std::ostream& operator<<(std::ostream& out, WaitMode wait) {
+/// gtest looks for it in this namespace: it names the tests.
+static std::ostream& operator<<(std::ostream& out, Wait wait) {
   switch (wait) {
     case WaitMode::spin: return out << "spin";
     case WaitMode::yield: return out << "yield";
@@ -96,7 +96,7 @@ TEST_P(Waits, AnEndlessLimitIsNoOverflow) {
   publisher.join();
 }
 
-/// Two threads that answer each other: none of the wake-ups may be lost, or be an early one.
+/// Two threads answer each other: no wake-up may be lost, or come early.
 TEST_P(Waits, PingPong) {
   constexpr std::uint64_t kTurns = 2'000;
   SyncEvent answer{SyncEvent::Options{}};
@@ -129,7 +129,7 @@ TEST_P(Waits, OnePublisherWakesAllSubscribers) {
   EXPECT_EQ(woken, 4);
 }
 
-/// A waiter sees what was written before the event was published.
+/// A waiter sees the writes that were made before the event was published.
 TEST_P(Waits, OrdersWhatWasWrittenBefore) {
   int written = 0;  // plain: ThreadSanitizer would tell
   std::thread publisher([&] {
@@ -141,7 +141,7 @@ TEST_P(Waits, OrdersWhatWasWrittenBefore) {
   publisher.join();
 }
 
-/// A publisher that stores without a wake-up, as a GPU does.
+/// The publisher stores without a wake-up, as a GPU does.
 TEST_P(Waits, EndWhenTheBitsOfAMaskDiffer) {
   SyncEvent event(SyncEvent::Options{});
   event.set(0x1200);
@@ -195,7 +195,7 @@ TEST(SyncEvent, APublisherThatCannotWakeIsLookedAfter) {
   gpu.join();
 }
 
-/// How often a thread of this process has slept.
+/// Returns how often a thread of this process has slept.
 unsigned long sleeps_of(long thread) {
   std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
   const std::string wanted = "voluntary_ctxt_switches:";
@@ -206,7 +206,7 @@ unsigned long sleeps_of(long thread) {
   return 0;
 }
 
-/// It wakes nobody, so each sleep is short: this many of the longest take 50 s.
+/// A GPU wakes no thread, so each sleep is short: this many of the longest take 50 s.
 TEST(SyncEvent, AGpuIsLookedAfterOften) {
   constexpr unsigned long kLooks = 500;
   SyncEvent event({"gpu-event", Publisher::gpu, -1});
@@ -220,7 +220,7 @@ TEST(SyncEvent, AGpuIsLookedAfterOften) {
   gpu.join();
 }
 
-/// Sleepers of the test's own, which look at nothing by themselves.
+/// The test's own sleepers look at nothing by themselves.
 TEST(SyncEvent, AllThatSleepAreWoken) {
   SyncEvent event({});
   std::atomic<int> woken{0};
@@ -242,7 +242,7 @@ TEST(SyncEvent, AllThatSleepAreWoken) {
   EXPECT_EQ(woken, 4);
 }
 
-/// As if it had been killed between the two.
+/// The publisher acts as if it had been killed between the two.
 TEST(SyncEvent, APublisherThatStoredAndDidNotWakeIsNoticed) {
   SyncEvent event(SyncEvent::Options{});
   std::thread publisher([&] {

@@ -12,7 +12,7 @@ bool has_line(const Exposition& page, const std::string& line) {
   return ("\n" + page.text()).find("\n" + line + "\n") != std::string::npos;
 }
 
-/// What two threads give.
+/// Returns the page of two threads.
 Exposition page_of_two(bool per_thread) {
   Exposition page(per_thread);
   for (std::size_t i = 0; i < 2; ++i) {

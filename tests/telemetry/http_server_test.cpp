@@ -33,7 +33,7 @@ class HttpServerTest : public testing::Test {
         },
         most, patience);
   }
-  /// A connection from an address of loopback.
+  /// Returns a connection from an address of loopback.
   [[nodiscard]] core::Fd connect(const std::string& from) const {
     core::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const net::SocketAddress local = net::resolve(from, 0, false).front();
@@ -49,7 +49,7 @@ class HttpServerTest : public testing::Test {
     const ssize_t count = ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return count == 0 || (count < 0 && errno != EAGAIN);
   }
-  /// Whether `rest` makes a request whole that is answered.
+  /// Returns whether `rest` completes a request and the server answers it.
   static bool is_answered(const core::Fd& socket, const std::string& rest) {
     send(socket, rest);
     pollfd readable{socket.get(), POLLIN, 0};
@@ -99,7 +99,7 @@ class HttpServerWithFewPlaces : public HttpServerTest {
   HttpServerWithFewPlaces() : HttpServerTest(kMost) {}
 };
 
-// They ask, and do not read: only the newcomer has no request under way.
+// They send requests, and do not read: only the newcomer has no request in progress.
 TEST_F(HttpServerWithFewPlaces, TheSameSourceIsServedBesideItsRequestsUnderWay) {
   std::vector<core::Fd> held;
   while (held.size() < 2 * kMost) {
@@ -114,7 +114,7 @@ class HttpServerWithoutPatience : public HttpServerTest {
   HttpServerWithoutPatience() : HttpServerTest(HttpServer::kMostConnections, 1) {}
 };
 
-// Each byte of it starts libmicrohttpd's own limit anew.
+// Each of its bytes restarts libmicrohttpd's own limit.
 TEST_F(HttpServerWithoutPatience, ARequestThatTricklesEndsOnceAnotherComes) {
   const core::Fd trickling = connect("127.0.0.2");
   send(trickling, kHalf);

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr core::Duration kInterval = 250ms;
 
-/// After how many looks a thread in this step is taken to hang; 0: not within a hundred.
+/// Returns after how many looks a thread in this step is regarded as hung; 0: not within a hundred.
 int looks_until_hung(HangDetector& detector) {
   for (int looks = 1; looks <= 100; ++looks) {
     if (detector.look(kInterval)) return looks;
@@ -47,7 +47,7 @@ TEST(HangDetector, AStepWithoutALimitIsNone) {
   EXPECT_NE(looks_until_hung(detector), 0);
 }
 
-// A long step that has nearly used its time up lends none of it to the next, short one.
+// The unused time of a long step does not extend the next, short one.
 TEST(HangDetector, AShortStepAfterALongOneBeginsAnew) {
   HangDetector detector;
   detector.enter(60s);
@@ -72,7 +72,7 @@ TEST(HangDetector, IsForTwoThreads) {
       detector.enter(i % 2 == 0 ? core::Duration(1h) : core::Duration(1ms));
     }
   });
-  // Of steps that end at once none is long.
+  // Steps that end at once are never regarded as long.
   for (int looks = 0; looks < 1000; ++looks) detector.look(1us);
   stop.store(true, std::memory_order_relaxed);
   watched.join();

@@ -15,17 +15,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Two channels, and a watchdog that looks at them at times that the test makes up.
+/// Two channels, and a watchdog that checks them at times that the test chooses.
 class WatchdogTest : public testing::Test {
  protected:
-  /// What it counts `after` the start, with these heartbeats.
+  /// Returns the number that it counts `after` the start, with these heartbeats.
   std::size_t look(core::Duration after, std::vector<std::uint64_t> heartbeats = {0, 0}) {
     return watchdog_.look(start_ + after, heartbeats);
   }
   void post(std::size_t channel, std::size_t length = 20) {
     ASSERT_TRUE(channels_[channel].server.post(support::random_bytes(length, 1)));
   }
-  /// The worker's and the server's slot of a message, start to end.
+  /// Passes one message through the worker's and the server's slot, from start to end.
   void pass_one(std::size_t channel) {
     const auto sequence = channels_[channel].server.requester.slots().posted();
     post(channel);
@@ -36,7 +36,7 @@ class WatchdogTest : public testing::Test {
     ASSERT_TRUE(channels_[channel].server.take().has_value());
     channels_[channel].server.requester.flush();
   }
-  /// As it is where the server is on another machine.
+  /// Resets the count to its state when the server is on another machine.
   void forget_count(std::size_t channel) {
     auto& header = channels_[channel].memory.endpoint().view.request_header();
     __atomic_store_n(&header.consumed, 0, __ATOMIC_RELAXED);
@@ -77,7 +77,7 @@ TEST_F(WatchdogTest, ARequestThatStaysUnansweredIsNamed) {
       << log_.text();
 }
 
-// A worker that posts its responses itself is not told how many the server has taken.
+// A worker that posts its responses itself does not know how many the server has taken.
 TEST_F(WatchdogTest, ARequestIsNamedWithoutTheServersCount) {
   for (int i = 0; i < 11; ++i) {
     pass_one(1);
@@ -91,7 +91,7 @@ TEST_F(WatchdogTest, ARequestIsNamedWithoutTheServersCount) {
   EXPECT_TRUE(log_.has("channel 1 is stuck: its slot 3 (message 11)")) << log_.text();
 }
 
-// Slots are answered in any order; what is behind a stuck one may be answered and not be taken.
+// Slots are answered in any order; a response behind a stuck one may be there and not be taken.
 TEST_F(WatchdogTest, TheOldestOfTheUnansweredIsNamed) {
   for (int i = 0; i < 6; ++i) pass_one(0);
   for (int i = 0; i < 4; ++i) post(0);
@@ -145,7 +145,7 @@ TEST_F(WatchdogTest, CanBeStuckAgain) {
   EXPECT_TRUE(log_.has("channel 0 is stuck: its slot 1 (message 1)")) << log_.text();
 }
 
-// Each message in time: a channel that is never empty is not stuck for that.
+// Each message is answered in time: a channel that is never empty is not stuck for that reason.
 TEST_F(WatchdogTest, ABusyChannelIsNotStuck) {
   post(0);
   for (std::uint64_t i = 0; i < 20; ++i) {
@@ -156,7 +156,7 @@ TEST_F(WatchdogTest, ABusyChannelIsNotStuck) {
   }
 }
 
-// It is the server's flag then.
+// Then the slot has the server's flag.
 TEST_F(WatchdogTest, AnAnswerThatTheServerDoesNotTakeIsNoFaultOfTheWorker) {
   post(0);
   ASSERT_EQ(channels_[0].serve(0), kernels::Outcome::answered);
@@ -170,7 +170,7 @@ TEST_F(WatchdogTest, LongMessagesAreWatchedToo) {
   EXPECT_EQ(look(3s), 1U);
 }
 
-// The requests that it has not answered are another worker's now; what it has, nobody takes.
+// Another worker now has the requests that it has not answered; its other answers are not taken.
 TEST_F(WatchdogTest, AChannelThatWasMovedToAnotherWorkerIsNotStuckOnceItHasAnswered) {
   channel::ChannelMemory next(0, 4, 600, -1);
   post(0);

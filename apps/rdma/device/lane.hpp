@@ -133,7 +133,7 @@ struct DeviceQueues {
   kernels::rdma::ExclusiveReceives receives;
 };
 
-/// One lane of a launch. Its pointers are to memory that its threads reach.
+/// One lane of a launch. Its pointers address memory that the lane's threads can reach.
 struct LaneRun {
   DeviceWork work;
   std::uint32_t lane = 0;

@@ -95,7 +95,7 @@ OFFLOAD_HOST_DEVICE void run_lane(const Group& group, LaneRun& run) {
     kernels::rdma::ExclusiveQueue queue = run.queues->sends;
     outcome =
         LaneLoop<Group, kernels::rdma::ExclusiveQueue>(group, run, work, queue, receives).run();
-    group.sync();  // all have a copy of what is written next
+    group.sync();  // all lanes have copied the queue, which lane 0 writes next
     if (group.lane() == 0) run.queues->sends = queue;
   }
   if (group.lane() != 0) return;

@@ -45,7 +45,7 @@ class PatternReader {
     if (const int byte = member(bytes); byte != kClass) set(bytes, byte);
   }
 
-  /// Behind the '['.
+  /// Reads a bracket expression, after the '['.
   void read_bracket(Bytes& bytes) {
     const bool negated = takes('^');
     do {
@@ -159,8 +159,8 @@ struct Grep {
     });
   }
 
-  /// From --service-option pattern=PATTERN, or patterns=FILE with one a line. Throws
-  /// std::exception.
+  /// Makes the service from --service-option pattern=PATTERN, or patterns=FILE with one a line.
+  /// Throws std::exception.
   static Grep make(ServiceSetup& setup) {
     std::vector<std::string> patterns;
     const char* const one = setup.find("pattern");
@@ -232,7 +232,7 @@ struct Grep {
 
   OFFLOAD_HOST_DEVICE static std::uint32_t byte_of(const Block& block, std::uint32_t index) {
 #if defined(__CUDA_ARCH__)
-    // By comparing: with an index that is no constant the block would leave the registers.
+    // Selects by comparing: with an index that is not constant the block would leave the registers.
     const std::uint32_t low = index & 4U ? block.words[1] : block.words[0];
     const std::uint32_t high = index & 4U ? block.words[3] : block.words[2];
     return (index & 8U ? high : low) >> (8 * (index & 3U)) & 0xffU;

@@ -37,7 +37,7 @@ struct Lookup {
     response.fill(group, [&](std::uint32_t) { return answer; });
   }
 
-  /// From the file of --service-option table=FILE. Throws std::exception.
+  /// Makes the service from the file of --service-option table=FILE. Throws std::exception.
   static Lookup make(ServiceSetup& setup) {
     const std::vector<Entry> entries = read(setup.option("table"));
     Lookup made{};
@@ -116,7 +116,7 @@ struct Lookup {
     }
     constexpr std::uint64_t kMost = std::uint64_t{1} << 30;  // 32 GiB
     if (header.count > kMost) throw std::runtime_error(path + ": over 2^30 keys");
-    // In parts: memory for the file's real contents, not for the size that it claims.
+    // Reads in parts: allocates memory for the file's real contents, not for the size that it claims.
     std::vector<Entry> entries;
     Entry part[4096];
     for (std::uint64_t left = header.count; left != 0;) {

@@ -54,7 +54,7 @@ struct Model {
   }
 };
 
-// What a group does: leaves the 10 outputs in every lane.
+// The group runs the model, which leaves the 10 outputs in every lane.
 
 template <class Stored>
 OFFLOAD_HOST_DEVICE void run(const SingleLane&, const Request& request, const Model<Stored>& model,
@@ -110,7 +110,7 @@ struct Weights {
 };
 
 /// One warp, for a message of a batch: a lane has 16 of a layer's 512 numbers in its registers, in
-/// runs as long as what it reads of weights.
+/// runs as long as its reads of weights.
 template <class Stored>
 struct WarpLayers {
   static constexpr std::uint32_t kRun = Weights<Stored>::kCount;
@@ -118,7 +118,7 @@ struct WarpLayers {
 
   float numbers[kHidden / 32];
 
-  /// The number that `index` of a lane's is.
+  /// Returns which of the layer's numbers is the lane's number `index`.
   __device__ static std::uint32_t number(std::uint32_t index, std::uint32_t lane) {
     return (index / kRun * 32 + lane) * kRun + index % kRun;
   }
@@ -128,7 +128,7 @@ struct WarpLayers {
     for (std::uint32_t i = 0; i < kHidden / 32; ++i) numbers[i] = __ldg(biases + number(i, lane));
   }
 
-  /// Adds what input `k` with the value `from` does.
+  /// Adds the contribution of input `k`, whose value is `from`.
   __device__ void add(std::uint32_t lane, const Stored* weights, std::uint32_t k, float from) {
 #pragma unroll
     for (std::uint32_t run = 0; run < kRuns; ++run) {
@@ -140,7 +140,7 @@ struct WarpLayers {
   }
 };
 
-/// No channel has such a message for a warp alone: this one's packets do not hold it.
+/// Not used by any channel, which has no such message for a warp alone: its packets do not hold it.
 template <class Stored>
 __device__ void run(const Warp&, const Request&, const Model<Stored>&, float*) {}
 
@@ -194,9 +194,9 @@ struct BlockNumbers {
   float sums[kMostSlices][kHidden];  ///< each over a slice of the inputs
   float outputs[kOutputs];
 
-  /// From `numbers` to `numbers`, of which the layer takes `count`. A thread adds for a run of
-  /// outputs over a slice of the inputs, and has eight reads of weights under way: 64 KiB a block,
-  /// as the way from the L2 cache is long.
+  /// Replaces `numbers` by the layer's outputs; the layer reads `count` of them. A thread adds for a
+  /// run of outputs over a slice of the inputs, and has eight reads of weights in progress: 64 KiB a
+  /// block, as the latency of the L2 cache is long.
   __device__ void layer(std::uint32_t count, const Stored* weights, const float* biases) {
     constexpr std::uint32_t kUnderWay = 8;
     const std::uint32_t size = ThreadBlock::size();
@@ -300,7 +300,8 @@ struct Mlp {
     });
   }
 
-  /// From --service-option weights=FILE, kept as storage=fp32 or bf16. Throws std::exception.
+  /// Makes the service from --service-option weights=FILE, kept as storage=fp32 or bf16. Throws
+  /// std::exception.
   static Mlp make(ServiceSetup& setup) {
     const std::vector<float> parameters = read(setup.option("weights"));
     const std::string storage = setup.option("storage", "fp32");
@@ -320,7 +321,8 @@ struct Mlp {
                                              (mlp::kHidden + 1) * mlp::kHidden +
                                              (mlp::kHidden + 1) * mlp::kOutputs;
 
-  /// By comparing: an index that is no constant would take the numbers out of a GPU's registers.
+  /// Selects by comparing: an index that is not constant would move the numbers out of a GPU's
+  /// registers.
   OFFLOAD_HOST_DEVICE static std::uint32_t word_of(const float (&outputs)[mlp::kOutputs],
                                                    std::uint32_t index) {
     std::uint32_t word = 0;
@@ -331,7 +333,7 @@ struct Mlp {
     return word;
   }
 
-  /// To the nearest, ties to even.
+  /// Rounds to the nearest, ties to even.
   static std::uint16_t to_bf16(float weight) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, &weight, sizeof bits);

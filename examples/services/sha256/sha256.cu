@@ -53,7 +53,7 @@ struct Sha256 {
     Digest digest{{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
                    0x1f83d9ab, 0x5be0cd19}};
     const std::uint32_t length = request.length();
-    // Behind the message a bit that is 1, zeros, and 8 bytes with the message's bits.
+    // The message is followed by a bit that is 1, zeros, and 8 bytes with the message's bits.
     const std::uint32_t chunks = (length + 8) / kChunk + 1;
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       std::uint32_t words[16];

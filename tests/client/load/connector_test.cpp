@@ -86,7 +86,7 @@ TEST(Connector, MakesOneAttemptWhateverTheDeadline) {
   EXPECT_TRUE(connector.connect().valid());
 }
 
-// Names that cannot be asked for: the tests send nothing to a name server.
+// A name that cannot be resolved: the tests send nothing to a name server.
 const std::string kNoName(64, 'x');
 
 TEST(ResolveBy, GivesUpAtItsDeadlineWithTheLastReason) {
@@ -116,7 +116,7 @@ TEST(ResolveByDeathTest, ASignalEndsTheWaitAndIsLeftToBeTaken) {
       testing::ExitedWithCode(0), "");
 }
 
-// In a process of its own: a signal's mask and action are the process's.
+// Runs in a separate process: a signal's mask and action belong to the process.
 TEST(ConnectorDeathTest, ASignalEndsTheWaitAndIsLeftToBeTaken) {
   EXPECT_EXIT(
       {

@@ -10,7 +10,7 @@
 #include "tests/client/load/load_fixture.hpp"
 #include "tests/support/thrown.hpp"
 
-/// A load thread with a UDP socket; the worker is played by the test.
+/// A load thread with a UDP socket; the test acts as the worker.
 namespace offload::client {
 namespace {
 
@@ -32,7 +32,7 @@ class FakeDatagramWorker {
 
   [[nodiscard]] net::SocketAddress address() const { return net::local_address(socket_.get()); }
 
-  /// The next request; none within a second counts as a failure.
+  /// Returns the next request; none within a second is a failure.
   Asked read() {
     pollfd watched{socket_.get(), POLLIN, 0};
     std::byte room[2048];
@@ -71,7 +71,7 @@ class FakeDatagramWorker {
   socklen_t peer_size_ = 0;
 };
 
-/// Runs a plan against what `serve` does.
+/// Runs a plan against a worker whose behaviour is `serve`.
 template <class Serve>
 std::unique_ptr<Seen> run_datagrams(LoadPlan plan, const RequestPool& pool, const Serve& serve) {
   plan.udp = true;
@@ -233,7 +233,7 @@ TEST(DatagramFlow, WhatBecomesDueBesideAnUnsentBatchIsSentInItsTurn) {
   LoadThread load(0, 0, std::move(sockets), plan,
                   {.pool = pool, .target = target, .control = control});
   std::jthread thread([&] { load.run(core::Clock::now()); });
-  std::this_thread::sleep_for(120ms);  // nobody reads: not all of what is sent again has room
+  std::this_thread::sleep_for(120ms);  // the worker does not read: not all repeats have room
   std::map<std::uint64_t, int> seen_sequences;
   while (seen_sequences.size() < kRequests) {
     pollfd watched{worker.get(), POLLIN, 0};

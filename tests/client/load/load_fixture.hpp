@@ -18,7 +18,7 @@
 #include "tests/support/bytes.hpp"
 #include "tests/support/eventually.hpp"
 
-/// A load thread and, at the other end of its connection, a server played by the test.
+/// A load thread and, at the other end of its connection, the test as a server.
 namespace offload::client {
 
 using namespace std::chrono_literals;
@@ -32,7 +32,7 @@ inline RequestPool hello_pool() {
                            std::as_bytes(std::span("olleh", 5)));
 }
 
-/// Different random requests of one size.
+/// Returns different random requests of one size.
 inline RequestPool random_pool(std::uint32_t size, Service service) {
   return RequestPool::of_sizes({{size, 1}}, {}, service);
 }
@@ -46,13 +46,13 @@ inline LoadPlan plan_of(std::uint64_t requests, std::uint32_t max_in_flight) {
   return plan;
 }
 
-/// What a load thread saw, after it has ended.
+/// The observations of a load thread, after it has ended.
 struct Seen {
   Interval total;
   std::string fault;
 };
 
-/// Takes it.
+/// Takes the observations of a load thread.
 inline std::unique_ptr<Seen> seen_by(LoadThread& load) {
   auto seen = std::make_unique<Seen>();
   load.recorder().take_rest([&](const Interval& interval) { seen->total.merge(interval); });
@@ -60,12 +60,12 @@ inline std::unique_ptr<Seen> seen_by(LoadThread& load) {
   return seen;
 }
 
-/// The server's end of a connection, played by the test.
+/// The server's end of a connection, which the test controls.
 class FakeServer {
  public:
   explicit FakeServer(core::Fd socket) : socket_(std::move(socket)) {}
 
-  /// The payload of the next request; empty after the end of the stream.
+  /// Returns the payload of the next request; empty after the end of the stream.
   Bytes read_request() {
     for (;;) {
       const auto frame = protocol::parse_frame(received_, std::uint32_t{16} << 20);
@@ -81,7 +81,7 @@ class FakeServer {
     }
   }
 
-  /// Whether the client took all of it.
+  /// Writes all of it; returns whether the client took it.
   bool write(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -95,7 +95,7 @@ class FakeServer {
     ASSERT_TRUE(write(protocol::make_frame(MessageId::client_response, payload)));
   }
 
-  /// Whether a request, or part of one, is there within `time`.
+  /// Returns whether a request, or part of one, arrives within `time`.
   bool read_more(std::chrono::milliseconds time) {
     pollfd watched{socket_.get(), POLLIN, 0};
     if (::poll(&watched, 1, static_cast<int>(time.count())) <= 0) return false;
@@ -117,7 +117,7 @@ class FakeServer {
 /// A load thread that runs, with one connection to a FakeServer. The pool must outlive it.
 class RunningLoad {
  public:
-  /// `target`: to connect to again.
+  /// `target`: the address to reconnect to.
   RunningLoad(const LoadPlan& plan, const RequestPool& pool, const Target& target = {},
               RequestLog* log = nullptr)
       : RunningLoad(plan, pool, make_sockets(), target, log) {}

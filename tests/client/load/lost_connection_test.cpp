@@ -3,7 +3,7 @@
 #include "net/socket.hpp"
 #include "tests/client/load/load_fixture.hpp"
 
-/// A load thread that counts errors and connects again.
+/// A load thread that counts errors and reconnects.
 namespace offload::client {
 namespace {
 
@@ -14,7 +14,7 @@ class LostConnection : public testing::Test {
     plan.stop_on_error = false;
     return plan;
   }
-  /// The next connection that the client makes.
+  /// Accepts the next connection of the client.
   FakeServer accept() {
     pollfd watched{listener_.get(), POLLIN, 0};
     EXPECT_EQ(::poll(&watched, 1, static_cast<int>(kBound / 1ms)), 1);
@@ -96,7 +96,7 @@ TEST_F(LostConnection, ARefusalAndTheCloseAfterItAreOneError) {
   running.server().read_request();
   ASSERT_TRUE(
       running.server().write(protocol::make_error_frame(protocol::Refusal::shutting_down, "")));
-  // The next request is on its way before the close; it is lost by it.
+  // The next request is in flight before the close, which loses it.
   running.server().read_request();
   running.server().close();
   FakeServer again = accept();
@@ -132,7 +132,7 @@ TEST_F(LostConnection, SilenceEndsTheConnection) {
 TEST_F(LostConnection, IsGivenUpAfterAWhile) {
   auto plan = counting(10, 1);
   plan.connect_timeout = 100ms;
-  listener_.reset();  // nobody listens
+  listener_.reset();  // no socket listens
   RunningLoad running(plan, pool_, target_);
   running.server().read_request();
   running.server().close();

@@ -98,7 +98,7 @@ TEST(RateSearch, LooksNoHigherAndNoLowerThanAsked) {
   EXPECT_EQ(search_rate(narrow, [](double) { return answer(true); }).rate, 700);
 }
 
-/// The result of a search at one rate only, whose measurements are given; meets after them.
+/// Returns the result of a search at one rate only, with these measurements; later ones meet.
 SearchResult judged(unsigned repeats, std::deque<Measured> script) {
   SearchLimits single = search_limits();
   single.lowest = single.highest = single.first_rate;
@@ -114,7 +114,7 @@ SearchResult judged(unsigned repeats, std::deque<Measured> script) {
 TEST(RateSearch, TheMajorityDecidesAndNoMoreIsMeasured) {
   const Measured meets = answer(true);
   const Measured fails = answer(false);
-  // One more is the confirmation.
+  // The third step is the confirmation.
   EXPECT_EQ(judged(3, {meets, meets}).steps.size(), 3U);
   EXPECT_EQ(judged(3, {meets, fails, meets}).steps.size(), 4U);
   EXPECT_EQ(judged(1, {meets}).steps.size(), 2U);
@@ -210,9 +210,9 @@ TEST(RateSearch, ARateThatIsNotConfirmedIsLoweredByAStep) {
       EXPECT_EQ(result.end, SearchEnd::found);
       EXPECT_NEAR(*result.rate * std::pow(1.03, steps) / *steady.rate, 1, 1e-6);
       EXPECT_LE(*result.high / *result.low, 1.03 + 1e-6);
-      // Two confirmations in place of one, two measurements at each step down, and the
-      // confirmation; below the first step down, that of the upper end as well, which that step
-      // then is.
+      // Two confirmations instead of one, two measurements at each step down, and the
+      // confirmation; below the first step down, also that of the upper end, which then is
+      // that step.
       const unsigned upper = steps > 1 ? 2 : 0;
       EXPECT_EQ(result.steps.size(), steady.steps.size() + 1 + 2 * steps + upper + 1);
     }

@@ -23,10 +23,11 @@ constexpr std::uint32_t kMostThreads = 16;
 const TimePoint kStart = TimePoint{} + 1h;
 const TimePoint kEnd = kStart + kLength;
 
-/// How long a server takes for request `number` of a thread; Duration::max() for no response.
+/// Returns the time that a server takes for request `number` of a thread; Duration::max() for no
+/// response.
 using Service = std::function<Duration(std::uint64_t number)>;
 
-/// A load thread without sockets: as LoadThread, it sends what is due while its window has room.
+/// A load thread without sockets: like LoadThread, it sends due requests while its window has room.
 class SimulatedThread {
  public:
   SimulatedThread(const Arrivals& arrivals, std::size_t window, Service service, Interval& interval)
@@ -95,7 +96,7 @@ class SimulatedThread {
   std::vector<Request> in_flight_;
 };
 
-/// The code of the verdict on `requests` requests, at equal distances in kLength.
+/// Returns the code of the verdict on `requests` requests, at equal distances in kLength.
 Code code_of(std::uint64_t requests, std::uint32_t threads, std::size_t window,
              const Service& service) {
   RunResult result;
@@ -145,7 +146,7 @@ TEST(SmallLoad, AServerThatNeverAnswersIsLate) {
   }
 }
 
-// The first is answered at once, and none after it: as a server that stops.
+// The first is answered at once, and none after it, as by a server that stops.
 TEST(SmallLoad, AServerThatStopsIsLate) {
   for (std::uint64_t requests = 3; requests <= kMostRequests; ++requests) {
     const auto stops = [](std::uint64_t number) { return number == 0 ? 1ms : Duration::max(); };

@@ -69,7 +69,7 @@ def test_it_knows_when_it_is_inside_a_frame():
     (b"HTTP/1.1 400 Bad Request\r\n\r\n", "a frame of 1213486160 bytes says"),
 ])
 def test_malformed_frames(data, message):
-    """Known from the header alone, and the frames before it are not lost."""
+    """The error follows from the header alone, and the frames before it are not lost."""
     decoder = FrameDecoder(max_response_length=100)
     frames = decoder.decode(encode_frame(RESPONSE, b"good") + data[:12])
     assert next(frames).payload == b"good"
@@ -85,7 +85,7 @@ def test_the_longest_response():
 
 
 def test_random_bytes_are_frames_or_refused():
-    """Whatever comes, it holds no more than a frame, and never anything but ProtocolError."""
+    """The decoder holds at most a frame, and raises only ProtocolError, whatever bytes come."""
     source = random.Random(2)
     refused = 0
     for _ in range(2000):
@@ -102,7 +102,7 @@ def test_random_bytes_are_frames_or_refused():
 def test_errors():
     assert decode_error(struct.pack(">I", 2) + "zu groß".encode()) == (2, "zu groß")
     assert decode_error(struct.pack(">I", 0xffffffff)) == (0xffffffff, "")
-    # What a server says can be printed whatever it is.
+    # A server's text is printable after decoding.
     code, text = decode_error(struct.pack(">I", 6) + b"\x1b[2J\xff\n\0end")
     assert code == 6 and text.isprintable() and text.endswith("end")
     assert text.startswith("\\x1b[2J\ufffd\\n\\x00")

@@ -19,7 +19,7 @@ def run(*words, **options):
 
 
 def version_of(module):
-    """Its major version, -1 if it is not installed."""
+    """Returns the module's major version, -1 if it is not installed."""
     done = subprocess.run([sys.executable, "-c", f"import {module}; print({module}.__version__)"],
                           text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return int(done.stdout.partition(".")[0] or 0) if done.returncode == 0 else -1
@@ -37,7 +37,7 @@ def test_installed_by_pip(tmp_path):
                if version_of(name) < least]
     if missing:
         pytest.skip(f"Python has no {' and no '.join(missing)}, or an older one")
-    # Building leaves files beside what is built.
+    # A build writes files into its source folder.
     source = shutil.copytree(CLIENT, tmp_path / "source")
     target = tmp_path / "target"
     run(sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation",
@@ -53,7 +53,7 @@ def test_installed_by_pip(tmp_path):
 
 
 def test_the_version_is_the_suites():
-    """And nothing else has to be installed."""
+    """No other package has to be installed."""
     project = (CLIENT / "pyproject.toml").read_text()
     suite = re.search(r"project\(\S+ VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
     assert f'\nversion = "{suite}"\n' in project

@@ -18,28 +18,28 @@
 #include "tests/channel/channel_fixture.hpp"
 #include "tests/support/eventually.hpp"
 
-/// A server and workers as the programs have them, less TCP clients and processes.
+/// A server and workers like the programs', without TCP clients and processes.
 namespace offload::comch::conformance {
 
 inline constexpr std::uint32_t kChannels = 2;
 inline constexpr std::uint32_t kDepth = 8;
 inline constexpr std::uint32_t kLongest = 20'000;
-/// Bytes of a message that shares no slot.
+/// The bytes of a message that shares no slot.
 inline constexpr std::uint32_t kAlone = channel::BatchBuffer::kLongest + 1;
 inline constexpr std::size_t kMostWorkers = 2;
 inline constexpr std::uint64_t kMostMemory = 1U << 20;
 
-/// A server that runs on a thread of its own, as connecting to it may wait for it. What tests do
-/// with it they do there, by with().
+/// A server that runs on a separate thread, as a connection to it may wait for it. Tests use it on
+/// that thread, through with().
 class ServerSide final : ServerSession::Observer {
  public:
   explicit ServerSide(const Address& address);
   ~ServerSide();
 
-  /// With the port that it has.
+  /// Returns the address, with the port that it has.
   [[nodiscard]] const Address& address() const { return address_; }
 
-  /// What `work` returns, done between two turns.
+  /// Runs `work` between two turns and returns its result.
   template <class Work>
   auto with(Work work) {
     std::optional<decltype(work(*this))> result;
@@ -51,9 +51,9 @@ class ServerSide final : ServerSession::Observer {
     return support::eventually([&] { return with(condition); });
   }
 
-  // On its thread.
+  // For use on its thread only:
 
-  /// One channel's, which is with the worker that has attached last.
+  /// The end of one channel, which is with the worker that has attached last.
   struct End {
     explicit End(std::uint32_t index)
         : unattached(index, kDepth, kLongest, -1), server(unattached.endpoint()) {
@@ -63,7 +63,7 @@ class ServerSide final : ServerSession::Observer {
     std::shared_ptr<WorkerChannel> attached;
     channel::test::Server server;
     std::unique_ptr<WorkerProxy> remote;
-    /// Of workers that the channel was with before: these may still be attached.
+    /// The ends of earlier workers of the channel, which may still be attached.
     std::vector<std::pair<std::shared_ptr<WorkerChannel>, std::unique_ptr<WorkerProxy>>> former;
     std::deque<support::Bytes> responses;
   };
@@ -91,8 +91,8 @@ class ServerSide final : ServerSession::Observer {
   void move_to(AttachedWorker worker);
 
   progress::Engine engine_;
-  std::optional<AttachedWorker> next_;  ///< whose the channels will be in the next turn
-  WorkerId current_ = 0;                ///< whose they are; 0: nobody's
+  std::optional<AttachedWorker> next_;  ///< gets the channels in the next turn
+  WorkerId current_ = 0;                ///< has the channels; 0: none has
   Address address_;
   std::mutex mutex_;
   std::condition_variable done_;
@@ -101,18 +101,18 @@ class ServerSide final : ServerSession::Observer {
   std::thread thread_;
 };
 
-/// A worker with the CPU back end. It dies with the object, without a word.
+/// A worker with the CPU back end. Its end is sudden, when the object is destroyed.
 class WorkerSide final : WorkerSession::Observer {
  public:
-  /// How far it goes by itself.
+  /// The step at which it stops by itself.
   enum class Until : std::uint8_t { greeted, offered, attached };
 
-  /// Throws Error as WorkerSession. `hello`: what it says of itself.
+  /// Throws Error as WorkerSession does. `hello`: its greeting.
   explicit WorkerSide(const Address& address, Until until = Until::attached,
                       std::optional<protocol::Hello> hello = {});
   ~WorkerSide();
 
-  /// Runs it until `condition` holds; false if it does not within a bound.
+  /// Runs it until `condition` holds; returns false if it does not within a bound.
   template <class Condition>
   bool run_until(Condition condition) {
     return support::eventually(condition, [this] {
@@ -147,7 +147,7 @@ class WorkerSide final : WorkerSession::Observer {
   std::unique_ptr<WorkerSession> session_;
 };
 
-/// What a worker of this suite says of itself, in a test of it.
+/// Returns the greeting of a worker of this suite, for a test of it.
 protocol::Hello hello();
 
 }  // namespace offload::comch::conformance

@@ -13,7 +13,7 @@ using protocol::MessageId;
 using support::Bytes;
 using support::random_bytes;
 
-/// A data connection as a worker makes it.
+/// Makes a data connection as a worker does.
 std::unique_ptr<DataEndpoint> request_endpoint(const Address& address,
                                                const protocol::AttachChannel& request) {
   const auto connection = connect_to(address);
@@ -21,7 +21,8 @@ std::unique_ptr<DataEndpoint> request_endpoint(const Address& address,
       .request_data_endpoint(request, kDepth);
 }
 
-/// A worker's control connection after its greeting, and its right request for the first channel.
+/// Returns a worker's control connection after its greeting, and its valid request for the first
+/// channel.
 std::pair<std::unique_ptr<ControlConnection>, protocol::AttachChannel> greet(
     const Address& address) {
   auto worker = connect_to(address);
@@ -34,7 +35,7 @@ std::pair<std::unique_ptr<ControlConnection>, protocol::AttachChannel> greet(
   return {std::move(worker), request};
 }
 
-/// A worker that takes whatever comes, and answers what it likes.
+/// A worker that takes every request, and answers arbitrarily.
 class Liar final : DataHandler {
  public:
   explicit Liar(const Address& address);
@@ -44,9 +45,9 @@ class Liar final : DataHandler {
     connection_->post_send(header,
                            header.length > kernels::kMaxPacketPayload ? in_slot : payload_.data());
   }
-  /// Nothing that it says arrives any more: over RDMA, what is not due finds no receive.
+  /// Returns whether its messages are lost: over RDMA, an unexpected one finds no receive.
   [[nodiscard]] bool failed() const { return connection_->failed(); }
-  /// Runs it until so many requests have come, and what it said is sent.
+  /// Runs it until `count` requests have come, and its messages are sent.
   void run_until_asked(std::size_t count) {
     EXPECT_TRUE(support::eventually([&] { return asked_ == count; }, [this] { turn(); }));
   }
@@ -99,7 +100,7 @@ struct Lie {
 
 }  // namespace
 
-// Each costs the liar its connection, at either end; a real worker then answers what was asked.
+// Each lie costs the liar its connection, at either end; a real worker then answers the requests.
 TEST_P(Lies, CostTheLiarItsSession) {
   const std::vector<Lie> lies{
       {"a response that nobody asked for", 0, {{0, 10, 0}}},
@@ -139,7 +140,7 @@ TEST_P(Lies, CostTheLiarItsSession) {
   }
 }
 
-// A token is of one session, a channel of one data connection.
+// A token belongs to one session, a channel to one data connection.
 TEST_P(Lies, AStrangersTokenAttachesNothing) {
   const WorkerSide worker(server_->address());
   protocol::AttachChannel request{0};
@@ -147,7 +148,7 @@ TEST_P(Lies, AStrangersTokenAttachesNothing) {
   expect_served(2, 100, 1);
 }
 
-// Nor while a worker is expected to attach that very channel.
+// It attaches nothing even while a worker is expected to attach that very channel.
 TEST_P(Lies, AStrangersTokenIsNotTheOneThatIsExpected) {
   const Address address = server_->address();
   auto [worker, request] = greet(address);
@@ -157,7 +158,7 @@ TEST_P(Lies, AStrangersTokenIsNotTheOneThatIsExpected) {
   EXPECT_NO_THROW(static_cast<void>(request_endpoint(address, request)));
 }
 
-// The server says why; over TCP, which has nothing to connect, behind its answer.
+// The server sends the reason; over TCP, where nothing has to be connected, after its answer.
 TEST_P(Lies, AnEndpointThatIsNoneAttachesNothing) {
   const Address address = server_->address();
   auto [worker, request] = greet(address);

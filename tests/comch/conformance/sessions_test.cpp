@@ -74,7 +74,7 @@ void Sessions::expect_all_served(const std::vector<Bytes>& requests) {
   }
 }
 
-// All slots with the longest messages, so that requests and responses fill both ways at once.
+// All slots have the longest messages, so that requests and responses fill both ways at once.
 TEST_P(Sessions, BothDirectionsFull) {
   const WorkerSide worker(server_->address());
   std::vector<Bytes> requests;
@@ -82,7 +82,7 @@ TEST_P(Sessions, BothDirectionsFull) {
   expect_all_served(requests);
 }
 
-/// Short ones, then a long one, and again: messages that take `slots` slots.
+/// Returns short messages, then a long one, and so on, which take `slots` slots.
 std::vector<Bytes> mixed(std::uint32_t slots, std::uint32_t seed) {
   std::vector<Bytes> messages;
   for (std::uint32_t i = 0; i < slots / 2; ++i) {
@@ -92,7 +92,7 @@ std::vector<Bytes> mixed(std::uint32_t slots, std::uint32_t seed) {
   return messages;
 }
 
-// More of them than there are slots, in one content of the longest kind and of each form.
+// There are more messages than slots, in one content of the longest kind and of each form.
 TEST_P(Sessions, ShortMessagesShareSlots) {
   const WorkerSide worker(server_->address());
   std::uint32_t seed = 0;
@@ -107,7 +107,7 @@ TEST_P(Sessions, BatchesAmongLongMessages) {
   expect_all_served(mixed(10 * kDepth, 1));
 }
 
-// Wherever a worker dies, the next one serves, what was asked in between included.
+// At whichever step a worker dies, the next one serves, also the requests that came in between.
 TEST_P(Sessions, AWorkerDiesAtEachStep) {
   std::uint32_t seed = 0;
   for (const Until until : {Until::greeted, Until::offered, Until::attached}) {
@@ -205,7 +205,7 @@ TEST_P(Sessions, AWorkerAsksToBeLetGo) {
   expect_served(kDepth, 100, 1);
 }
 
-/// Whether `send` sends: false while the peer has too many messages to take.
+/// Returns whether `send` sends: false while the peer has too many messages to take.
 template <class Send>
 bool takes(Send send) {
   try {
@@ -216,7 +216,7 @@ bool takes(Send send) {
   }
 }
 
-// As many as may be on their way, again and again, while the channels serve.
+// The largest allowed number is in flight, again and again, while the channels serve.
 TEST_P(Sessions, UserMessagesGoBothWays) {
   WorkerSide worker(server_->address());
   std::vector<Bytes> sent;
@@ -285,7 +285,7 @@ TEST_P(Sessions, AServerOfAnotherVersion) {
   EXPECT_EQ(worker.refused, Refusal::bad_version);
 }
 
-// What the table says of a transport is what its connections are, which the sessions choose by.
+// The sessions choose by the kind of connection, so the table must give the right one.
 TEST_P(Sessions, ConnectionsAreOfTheKindThatTheTableSays) {
   const Address address = server_->address();
   const auto connection = transport_of(address.scheme).connect(address);
@@ -315,7 +315,7 @@ TEST_P(Sessions, WhoProvesNothingIsNotLetIn) {
   expect_served(1, 10, 1);
 }
 
-// Not so a stranger: a worker of many channels connects once for each.
+// A peer without the key may not: a worker of many channels connects once for each.
 TEST_P(Sessions, WhoProvesTheKeyMayConnectAsOftenAsItLikes) {
   if (!has_keys()) GTEST_SKIP() << "the kernel says who the peer is: there are no keys";
   for (int i = 0; i < 3 * static_cast<int>(net::SourceLimits::kBurst); ++i) {

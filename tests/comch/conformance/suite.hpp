@@ -9,7 +9,7 @@
 
 namespace offload::comch::conformance {
 
-/// What every transport does alike: a server, and workers that come and go.
+/// Tests of all transports: a server, and workers that attach and detach.
 class Sessions : public testing::TestWithParam<TestedTransport> {
  protected:
   Sessions() : server_(std::in_place, GetParam().address(folder_.path())) {}
@@ -21,7 +21,7 @@ class Sessions : public testing::TestWithParam<TestedTransport> {
     return address;
   }
 
-  /// Posts as many messages of these as there is room for; they are flushed together.
+  /// Posts as many of these messages as there is room for; they are flushed together.
   std::size_t post(std::uint32_t channel, std::span<const support::Bytes> messages) {
     return server_->with([&](ServerSide& side) {
       std::size_t count = 0;
@@ -33,7 +33,7 @@ class Sessions : public testing::TestWithParam<TestedTransport> {
       return count;
     });
   }
-  /// The responses to so many requests, in their order; fewer if they do not come in time.
+  /// Returns the responses to `count` requests, in order; fewer if they do not come in time.
   std::vector<support::Bytes> responses(std::uint32_t channel, std::size_t count) {
     EXPECT_TRUE(server_->eventually(
         [&](ServerSide& side) { return side.ends[channel]->responses.size() >= count; }));
@@ -44,9 +44,9 @@ class Sessions : public testing::TestWithParam<TestedTransport> {
       return taken;
     });
   }
-  /// Each request is answered, right, once and in order, on every channel.
+  /// Checks that each request is answered correctly, once and in order, on every channel.
   void expect_served(std::size_t messages_of_a_channel, std::size_t length, std::uint32_t seed);
-  /// The same, of more requests than fit at once, posted as they fit.
+  /// Checks the same for more requests than fit at once, which are posted as they fit.
   void expect_all_served(const std::vector<support::Bytes>& requests);
 
   support::LogCapture log_;
@@ -54,7 +54,7 @@ class Sessions : public testing::TestWithParam<TestedTransport> {
   std::optional<ServerSide> server_;
 };
 
-/// What a worker must not get away with where it shares no memory with the server.
+/// Violations that a worker must not succeed with if it shares no memory with the server.
 class Lies : public Sessions {};
 
 }  // namespace offload::comch::conformance

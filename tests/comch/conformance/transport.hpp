@@ -16,14 +16,14 @@ namespace offload::comch::conformance {
 /// `Lies` if its two ends share no memory.
 struct TestedTransport {
   std::string name;
-  /// Where to listen, for a test that has this folder to itself. With a key, if the transport has
-  /// keys.
+  /// Returns the address to listen at, for a test that has this folder to itself. With a key, if
+  /// the transport has keys.
   std::function<Address(const std::string& folder)> address;
-  /// Of its workers: bits of protocol::HelloCapability.
+  /// The workers' capabilities: bits of protocol::HelloCapability.
   std::uint32_t capabilities = protocol::kRingsDoorbell;
 };
 
-/// For gtest, in names of tests and in messages.
+/// Prints it for gtest, in names of tests and in messages.
 inline std::ostream& operator<<(std::ostream& out, const TestedTransport& transport) {
   return out << transport.name;
 }
@@ -31,7 +31,7 @@ inline std::string name_of(const testing::TestParamInfo<TestedTransport>& info) 
   return info.param.name;
 }
 
-/// With the key of every test.
+/// Returns the address with the key of every test.
 inline Address with_key(const std::string& text) {
   return test::address_with(text, test::keyring_of(7));
 }

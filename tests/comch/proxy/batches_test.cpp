@@ -10,7 +10,7 @@
 #include "protocol/frame.hpp"
 #include "tests/comch/proxy/proxies_fixture.hpp"
 
-/// Batches through the proxies, and what a peer can say of them.
+/// Batches through the proxies, and malformed batches of a peer.
 namespace offload::comch::test {
 namespace {
 
@@ -26,7 +26,7 @@ void append(Bytes& to, const Bytes& bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-/// The content of a batch of requests.
+/// Returns the content of a batch of requests.
 Bytes requests_of(const Messages& messages) {
   Bytes all;
   for (const Bytes& message : messages) {
@@ -44,7 +44,7 @@ Bytes frame(const Bytes& payload, MessageId kind = MessageId::client_response) {
   return all;
 }
 
-/// The content of the batch of their responses.
+/// Returns the content of the batch of their responses.
 Bytes frames_of(const Messages& messages) {
   Bytes all;
   for (const Bytes& message : messages) append(all, frame(message));
@@ -57,7 +57,7 @@ Messages messages_of(std::size_t count, std::size_t length, std::uint32_t seed) 
   return messages;
 }
 
-/// Headers that no batch has, of slots whose messages may be longer than one.
+/// Headers that no batch has, for slots whose messages may be longer than one.
 const std::vector<DataHeader> kNoBatches{
     {0, 0, 1},
     {0, 1, 1},
@@ -73,7 +73,7 @@ class RemoteBatches : public RemoteTest {
  protected:
   explicit RemoteBatches(std::uint32_t longest = kLongest) : RemoteTest(longest) {}
 
-  /// In one slot.
+  /// Posts a batch in one slot.
   void post_batch(const Messages& messages) {
     for (const Bytes& message : messages) ASSERT_TRUE(gather(message));
     server_.requester.flush();
@@ -83,7 +83,7 @@ class RemoteBatches : public RemoteTest {
   }
 };
 
-/// Of messages that are shorter than a batch may be.
+/// Tests of channels whose messages are shorter than a batch may be.
 class ShortBatches : public RemoteBatches {
  protected:
   ShortBatches() : RemoteBatches(60) {}
@@ -169,7 +169,7 @@ TEST_F(RemoteBatches, HeadersThatNoneHas) {
   }
 }
 
-// The connection carries them; the requester finds out, and no other message suffers.
+// The connection carries them; the requester detects the fault, and no other message is affected.
 TEST_F(ShortBatches, ContentsThatLieCostTheirMessages) {
   const Messages right = messages_of(3, 20, 5);
   const Bytes one = frame(right[0]);
@@ -191,7 +191,7 @@ TEST_F(ShortBatches, ContentsThatLieCostTheirMessages) {
     const char* what;
     std::uint16_t count;
     Bytes content;
-    std::size_t good;  ///< of three messages, so many are answered
+    std::size_t good;  ///< how many of three messages are answered
   };
   const std::vector<Lie> lies{
       {"of fewer messages", 2, frames_of({right[0], right[1]}), 0},
@@ -250,7 +250,7 @@ TEST_F(RemotePair, BatchesAmongLongMessages) {
   EXPECT_LT(server_.requester.slots().posted(), kMessages / 2) << "messages share slots";
 }
 
-/// Of messages that are shorter than the content of a slot may be.
+/// Tests of channels whose messages are shorter than the content of a slot may be.
 class ShortPair : public RemotePair {
  protected:
   ShortPair() : RemotePair(60) {}
@@ -265,7 +265,7 @@ TEST_F(ShortPair, SlotsHaveRoomForTheLongestBatch) {
   }
 }
 
-/// A worker with a back end, with the server's end of the connection in hand.
+/// A worker with a back end; the test has the server's end of the connection.
 class RemoteBackEnd : public RemoteServerTest {
  protected:
   void expect_answered(std::uint64_t sequence) {
@@ -280,7 +280,7 @@ class RemoteBackEnd : public RemoteServerTest {
   Reverser backend_{remote_->channel()};
 };
 
-// The connection carries them; the back end finds out.
+// The connection carries them; the back end detects the fault.
 TEST_F(RemoteBackEnd, TablesThatLieAreRefused) {
   const Messages right = messages_of(3, 20, 1);
   Bytes longer = requests_of(right);
@@ -304,7 +304,7 @@ TEST_F(RemoteServerTest, HeadersThatNoBatchHas) {
   expect_failed("200 bytes, which are not a batch of 65 messages");
 }
 
-// Byte for byte as docs/reference/wire-protocol.md has it.
+// The slots are byte for byte as docs/reference/wire-protocol.md describes them.
 TEST_F(RemoteBackEnd, ABatchLooksLikeThisInItsSlots) {
   send(on_wire(0, requests_of({copy_of(bytes_of("a")), {}, copy_of(bytes_of("bcd"))}), 3));
   read(kDataHeaderSize + 40);
@@ -326,7 +326,7 @@ TEST_F(RemoteBackEnd, ABatchLooksLikeThisInItsSlots) {
   EXPECT_EQ(Bytes(last.begin(), last.begin() + 4), support::bytes({3, 'd', 'c', 'b'}));
 }
 
-// What its own back end writes cannot break the connection.
+// Invalid responses of the worker's own back end cannot break the connection.
 TEST_F(RemoteServerTest, ResponsesThatAreNone) {
   struct Case {
     std::uint32_t status;

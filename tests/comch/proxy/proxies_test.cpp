@@ -94,7 +94,7 @@ TEST_F(RemoteTest, AWorkerThatGoes) {
   expect_failed("closed the connection");
 }
 
-// What one worker has not answered whole is the next one's, from the first byte.
+// A request that one worker has not answered completely goes to the next one, from its first byte.
 TEST_F(RemoteTest, TheNextWorkerGetsWhatIsNotAnswered) {
   for (std::uint32_t i = 0; i < kSlots; ++i) ASSERT_TRUE(server_.post(random_bytes(500, i)));
   read(kSlots * (kDataHeaderSize + 500));
@@ -178,7 +178,7 @@ TEST_F(RemoteServerTest, ARequestLongerThanTheChannels) {
   expect_failed("over the 100000 of the channel");
 }
 
-/// In the lap in which packets that no message has written for long are written.
+/// Tests in the lap in which packets are rewritten that no message has written for a long time.
 class RemoteInALapThatRewrites : public RemoteTest {
  protected:
   static constexpr std::uint64_t kFirst = std::uint64_t{kSlots} * (kernels::kRewriteLaps - 1);

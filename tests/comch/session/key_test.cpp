@@ -18,7 +18,7 @@ namespace offload::comch {
 namespace {
 
 using core::ErrorCode;
-/// As long as a random number that is used once.
+/// A random number that is used once has this length.
 using Nonce = std::array<std::byte, 32>;
 using test::key_of;
 

@@ -28,7 +28,7 @@ namespace {
 using core::Clock;
 using protocol::MessageId;
 
-/// Over a network; its peers have the key, or have not.
+/// Connections over a network; the peers have the key, or do not have it.
 class PendingConnectionsTest : public testing::Test {
  protected:
   template <class Condition>
@@ -36,7 +36,7 @@ class PendingConnectionsTest : public testing::Test {
     return support::eventually(
         condition, [this] { engine_.run_once(Clock::now() + std::chrono::milliseconds(1)); });
   }
-  /// A connection that has proved that it has the key; null if it was not let in.
+  /// Returns a connection that has proved that it has the key; null if it was not accepted.
   std::unique_ptr<ControlConnection> connect_proven(std::shared_ptr<Keyring> keys) {
     Address address = pending_->address();
     address.keys = std::move(keys);
@@ -52,7 +52,7 @@ class PendingConnectionsTest : public testing::Test {
     return proven.get();
   }
   std::unique_ptr<ControlConnection> connect_proven() { return connect_proven(keys_); }
-  /// A stranger's socket.
+  /// Returns a stranger's socket.
   core::Fd connect_silent() {
     core::Fd fd = net::start_connect(net::resolve("127.0.0.1", pending_->address().port, false)[0]);
     engine_.run_once(Clock::now() + std::chrono::milliseconds(1));
@@ -108,7 +108,7 @@ TEST_F(PendingOverTcp, WhoIsNoHolderOfTheKeyIsClosedAtItsFirstBytes) {
   EXPECT_TRUE(log_.has("knows no key of this server")) << log_.text();
 }
 
-// No tick(), and no connection that comes later, is what the last of them waits for.
+// The last of them waits neither for a tick() nor for a later connection.
 TEST_F(PendingOverTcp, ManyAtOnceAreAllTaken) {
   const auto address = net::resolve("127.0.0.1", pending_->address().port, false)[0];
   std::vector<core::Fd> peers;
@@ -162,8 +162,8 @@ TEST_F(PendingOverTcp, WhoHasProvenTheKeyMakesRoomForNobody) {
   EXPECT_TRUE(run_until([&] { return first_.has_value(); }));
 }
 
-// A network of its own is not the one that takes up the room; and who begins a handshake is not the
-// first to go, whatever else comes from its network.
+// A worker in a separate network does not lose its place to others, and a peer that begins a
+// handshake is not the first to be dropped, whatever else comes from its network.
 TEST_F(PendingOverTcp, WhoIsProvingStaysAmongTheSilent) {
   std::vector<core::Fd> silent;
   const auto worker =
@@ -175,7 +175,7 @@ TEST_F(PendingOverTcp, WhoIsProvingStaysAmongTheSilent) {
 }
 
 TEST_F(PendingOverTcp, ASourceThatProvesNothingHasFewHandshakes) {
-  // What a worker says first, as often as a stranger that has heard it likes.
+  // These are a worker's first bytes, which a stranger that has heard them may send at any rate.
   std::string first(2000, '\0');
   {
     Address address = pending_->address();

@@ -71,7 +71,7 @@ TEST_F(ServerWorkersTest, AWorkerSaysWhatItComesFor) {
 TEST_F(ServerWorkersTest, TellsAWorkerHowManyChannelsItServes) {
   attach_by_hand();
   server_session_->assign(worker_events_.last.id, 2);
-  server_session_->assign(12345, 1);  // nobody
+  server_session_->assign(12345, 1);  // no such worker
   const auto message = next(*worker_);
   ASSERT_EQ(message.id, MessageId::assignment);
   EXPECT_EQ(protocol::Assignment::decode(message.payload)->channels, 2U);
@@ -135,7 +135,7 @@ TEST_F(ServerWorkersTest, KeepAlivesDoNotMakeAttachingLonger) {
   constexpr auto kLater = std::chrono::milliseconds(20);
   ASSERT_TRUE(run_until([&] { return server_engine_.run_time() >= greeted + kLater; }));
   send(MessageId::keep_alive, KeepAlive{2}.encode());
-  // A minute after the greeting, but not after that.
+  // This is a minute after the greeting, but less than a minute after the last keep-alive.
   server_session_->tick(greeted + std::chrono::seconds(60) + kLater / 2);
   EXPECT_TRUE(is_closed_on(*worker_));
 }

@@ -17,10 +17,10 @@
 #include "tests/support/log_capture.hpp"
 #include "tests/support/temp_dir.hpp"
 
-/// Both sessions over a real socket, and hand-made peers for what no session would send.
+/// Both sessions over a real socket, and hand-made peers for messages that no session would send.
 namespace offload::comch::test {
 
-/// Notes what the server's program is told.
+/// Notes the events of the server's program.
 class WorkerEvents final : public ServerSession::Observer {
  public:
   void on_worker_attached(AttachedWorker worker) override {
@@ -44,7 +44,7 @@ class WorkerEvents final : public ServerSession::Observer {
   std::vector<WorkerId> leaving;
 };
 
-/// Notes what the worker's program is told.
+/// Notes the events of the worker's program.
 class ServerEvents final : public WorkerSession::Observer {
  public:
   void on_channels(std::vector<AttachedChannel> attached_channels) override {
@@ -66,7 +66,7 @@ class ServerEvents final : public WorkerSession::Observer {
   }
 
   bool fail_to_start = false;
-  core::Duration start_time{};  ///< what the back end takes
+  core::Duration start_time{};  ///< the time that the back end takes
   std::string service;          ///< of the first channel
   std::vector<AttachedChannel> channels;
   int attached = 0;
@@ -78,8 +78,8 @@ class ServerEvents final : public WorkerSession::Observer {
   std::optional<protocol::Refusal> refused;
 };
 
-/// Shorter than the 5 keep-alives after which silence is a loss; tests that wait for none tick at
-/// made-up times.
+/// Shorter than the 5 keep-alives after which silence is a loss; tests that do not wait for it call
+/// tick() with simulated times.
 inline constexpr core::Duration kKeepAlive = std::chrono::seconds(1);
 inline constexpr core::Duration kSilence = 5 * kKeepAlive;
 
@@ -123,7 +123,7 @@ class SessionTest : public testing::Test {
     worker_session_.emplace(worker_engine_, address_, hello(), kMostMemory, server_events_);
   }
 
-  /// Runs both sides until `condition` holds; false if it does not within a bound.
+  /// Runs both sides until `condition` holds; returns false if it does not within a bound.
   template <class Condition>
   bool run_until(Condition condition) {
     return support::eventually(condition, [this] {
@@ -133,14 +133,14 @@ class SessionTest : public testing::Test {
     });
   }
 
-  /// The next message for a hand-made peer; a failure if none comes.
+  /// Returns the next message for a hand-made peer; fails if none comes.
   ControlMessage next(ControlConnection& connection) {
     std::optional<ControlMessage> message;
     EXPECT_TRUE(run_until([&] { return (message = connection.receive()).has_value(); }));
     return message ? *std::move(message) : ControlMessage{};
   }
 
-  /// Whether the other side closes the connection, whatever it sends before.
+  /// Returns whether the other side closes the connection, whatever it sends before.
   bool is_closed_on(ControlConnection& connection) {
     return run_until([&] {
       try {

@@ -9,7 +9,7 @@ namespace {
 
 using protocol::DataHeader;
 
-/// A data connection that carries nothing: the rules that all have.
+/// A data connection that carries nothing: tests the rules for all data connections.
 class Rules final : public DataConnection {
  public:
   Rules(DataHandler& handler, std::uint32_t initial_credits)
@@ -69,7 +69,7 @@ TEST_F(DataConnectionRules, LengthsAreTheChannels) {
             "the peer sent a message of 101 bytes, over the 100 of the channel");
 }
 
-// Whatever a message may have; its table fits, and more is for who reads it.
+// The connection only checks that the batch's table fits; the reader checks the rest.
 TEST_F(DataConnectionRules, BatchesAreAsLongAsASlotsMayBe) {
   Rules connection(handler_, 4);
   EXPECT_TRUE(connection.receive(0, 2, 1));

@@ -12,7 +12,7 @@
 namespace offload::core {
 namespace {
 
-/// The files of a made-up machine.
+/// The files of a simulated machine.
 class Limits : public testing::Test {
  protected:
   void write(const std::string& path, const std::string& text) const {
@@ -20,7 +20,7 @@ class Limits : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
   }
-  /// What is mounted where, as a line of /proc/self/mountinfo each.
+  /// Adds a mount, with a line of /proc/self/mountinfo.
   void mount(const std::string& group, const std::string& folder, const std::string& type,
              const std::string& options) {
     mounts_ += "36 25 0:31 " + group + " " + folder + " rw,relatime shared:9 - " + type + " none " +
@@ -73,7 +73,7 @@ TEST_F(Limits, OfVersion1) {
 }
 
 TEST_F(Limits, OfAContainerInWhichItsGroupIsMounted) {
-  // In a name space of its own.
+  // The container has a separate name space.
   mount("/", "/sys/fs/cgroup", "cgroup2", "rw");
   be_in("0::/\n");
   write("/sys/fs/cgroup/memory.max", "1024\n");
@@ -90,7 +90,7 @@ TEST_F(Limits, OfAContainerThatSeesTheNameOutside) {
   EXPECT_EQ(memory(),
             "512 (/sys/fs/cgroup/memory/inner/memory.limit_in_bytes), "
             "1024 (/sys/fs/cgroup/memory/memory.limit_in_bytes)");
-  // Neither another group whose name begins with that, nor one that is not seen here at all.
+  // Neither another group whose name begins with that counts, nor one that is not visible here.
   be_in("4:memory:/docker/af01b\n");
   EXPECT_EQ(memory(), "1024 (/sys/fs/cgroup/memory/memory.limit_in_bytes)");
   be_in("4:memory:/../outside\n");

@@ -15,8 +15,8 @@
 #include "tests/fuzz/state/stream_client.hpp"
 #include "tests/fuzz/state/virtual_time.hpp"
 
-/// Up to four clients' whole streams against an I/O thread with all that it has, and workers that
-/// come, lie, hang and go. One thread, no sleep: the script decides on each turn and on the time.
+/// Up to four clients' whole streams against a complete I/O thread, and workers that attach, lie,
+/// hang and detach. One thread, no sleep: the script decides on each turn and on the time.
 ///
 /// The input: one byte of settings (ClientStreamBench::ClientStreamBench), then steps. A step is a
 /// byte, its low four bits the kind, the next two the client, 0x40: no turn of the thread follows.
@@ -25,15 +25,15 @@
 ///   0  connect                     8  reset: close, whatever was not read
 ///   1  send a frame: form, u16     9  worker `client` answers: slots (255: all)
 ///      length, bytes kept back    10  it lies: kind, operands
-///   2  send requests: count,      11  workers: what; add, lose, select, a broken line, expire
-///      length                     12  time: which
+///   2  send requests: count,      11  workers: action; add, lose, select, a broken line, expire
+///      length                     12  time: action
 ///   3  send bytes: count, bytes   13  drain
-///   4  send what was kept back    14  turns: count
+///   4  send the bytes kept back   14  turns: count
 ///   5  read: u16 bytes            15  other time limits
 ///   6  read all
 ///   7  end sending
 ///
-/// What must hold is StreamClient's, and at the end: nothing is left, of memory, slots in flight,
+/// StreamClient checks the answers. At the end nothing may be left: no memory, slots in flight,
 /// clients or descriptors.
 namespace offload::fuzz {
 namespace {
@@ -131,11 +131,12 @@ class ClientStreamBench {
   void turn() {
     distrust();
     thread_->turn({});
-    // As the control thread does.
+    // The control thread does the same.
     for (const comch::WorkerId worker : std::exchange(failed_, {})) workers_->lose(worker);
     note_losses();
   }
-  /// A request that is alone with the second one that is lost is refused: RequestPath::note_loss().
+  /// After the second loss a request that was alone with both may be refused:
+  /// RequestPath::note_loss().
   void note_losses() { allowed_.worker_failed = workers_->losses() >= 2; }
   void turns(unsigned count) {
     for (unsigned i = 0; i < count; ++i) turn();
@@ -147,7 +148,7 @@ class ClientStreamBench {
     std::array<int, 2> fds{};
     require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()) == 0,
             "a connection");
-    // So little that clients who do not read leave a backlog.
+    // The room is so small that clients that do not read leave a backlog.
     const int room = 4096;
     ::setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     client.emplace(core::Fd(fds[0]), allowed_.passed);
@@ -202,7 +203,7 @@ class ClientStreamBench {
 
   void change_limits() {
     const Duration limit = core::seconds(1 + script_.byte() % 16U);
-    // Some may be refused under the other one yet, or have been.
+    // Some requests may still be refused under the other limit, or have been.
     Duration& least = allowed_.request_timeout;
     least = least == Duration{} ? limit : std::min(least, limit);
     thread_->set_timeouts(core::seconds(60), limit);
@@ -219,7 +220,7 @@ class ClientStreamBench {
       default: return workers_->select(index + 1 + (script_.byte() & 4U));
     }
   }
-  /// While a liar is there, of whom answers may be there before their requests.
+  /// Distrusts answers while a liar is there, whose answers may be there before their requests.
   void distrust() {
     if (!workers_->have_liar()) return;
     for (auto& client : clients_) {
@@ -229,7 +230,7 @@ class ClientStreamBench {
 
   // ---- The end
 
-  /// Until nothing moves any more.
+  /// Runs turns until nothing changes any more.
   void settle() {
     int quiet = 0;
     for (int i = 0; i < kMostTurns && quiet < 3; ++i) {

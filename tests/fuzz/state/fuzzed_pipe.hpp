@@ -15,11 +15,11 @@
 
 namespace offload::fuzz {
 
-/// A stream connection whose middle the script has: what one end sends arrives at the other when,
-/// in what pieces and how changed the script says.
+/// A stream connection whose middle the script controls: it decides when, in which pieces and with
+/// which changes the bytes of one end arrive at the other.
 class FuzzedPipe {
  public:
-  /// `little`: the ends' sockets have room for a few kilobytes.
+  /// `little`: the ends' sockets have room for only a few kilobytes.
   explicit FuzzedPipe(bool little) {
     for (Side& side : sides_) {
       std::array<int, 2> fds{};
@@ -32,7 +32,7 @@ class FuzzedPipe {
     }
   }
 
-  /// The socket of one of the two ends, once.
+  /// Returns the socket of one of the two ends; call it once for each.
   core::Fd take_end(std::size_t side) { return std::move(sides_[side].end); }
 
   /// Carries up to `most` bytes that `from` has sent to the other end. Returns how many.
@@ -53,22 +53,22 @@ class FuzzedPipe {
     side.change_at -= std::min(side.change_at, static_cast<std::size_t>(sent));
     return static_cast<std::size_t>(sent);
   }
-  /// The same with all that it has sent but the last `kept` bytes.
+  /// Carries all bytes that `from` has sent but the last `kept`.
   std::size_t carry_all_but(std::size_t from, std::size_t kept) {
     fill(sides_[from], SIZE_MAX);
     const std::size_t held = sides_[from].held.size();
     return carry(from, held - std::min(kept, held));
   }
-  /// Of what is carried from `from` on, the byte `at` is changed.
+  /// Changes the byte `at` of the bytes that are carried from `from` next.
   void change(std::size_t from, std::size_t at, std::uint8_t by) {
     sides_[from].change_at = at;
     sides_[from].change = by;
   }
-  /// These come before what is carried next.
+  /// Inserts these bytes before the bytes that are carried next.
   void insert(std::size_t from, std::span<const std::byte> bytes) {
     sides_[from].held.insert(sides_[from].held.begin(), bytes.begin(), bytes.end());
   }
-  /// Loses up to `count` bytes of what would be carried next. Returns whether there were any.
+  /// Loses up to `count` of the bytes to carry next. Returns whether there were any.
   bool lose(std::size_t from, std::size_t count) {
     Side& side = sides_[from];
     const std::size_t held = std::min(count, side.held.size());
@@ -79,7 +79,7 @@ class FuzzedPipe {
                              : ::recv(side.middle.get(), lost.data(), lost.size(), MSG_DONTWAIT);
     return held != 0 || rest > 0;
   }
-  /// To `to` nothing comes any more.
+  /// Ends the direction to `to`: it receives nothing more.
   void end(std::size_t to) { ::shutdown(sides_[to].middle.get(), SHUT_WR); }
   void cut() {
     for (Side& side : sides_) side.middle.reset();
@@ -94,7 +94,7 @@ class FuzzedPipe {
     std::uint8_t change = 0;
   };
 
-  /// Takes what it has sent, until it holds `most` bytes.
+  /// Reads the bytes that the side has sent, until it holds `most` bytes.
   static void fill(Side& side, std::size_t most) {
     while (side.middle.valid() && side.held.size() < most) {
       std::array<std::byte, 8192> chunk;

@@ -10,14 +10,14 @@
 #include "tests/fuzz/state/virtual_time.hpp"
 
 /// One channel over a network, or two, each with the server's and the worker's proxy and a
-/// connection between them that the script has in its hands. One thread.
+/// connection between them that the script controls. One thread.
 ///
 /// The input: a byte of settings (1: 8 slots, else 4; 2: sockets with little room; 4: two
 /// channels), then steps. A step is a byte, its low four bits the kind, 0x10 the channel, 0x20 the
 /// direction (set: from the worker). Operands come behind it.
 ///
 ///   0  post a request: u16 length      8  carry all, both ways
-///   1  post many: count, length        9  change a byte: u16 how far ahead, by what
+///   1  post many: count, length        9  change a byte: u16 distance ahead, XOR mask
 ///   2  hand them on                   10  lose bytes: count
 ///   3  a turn of the server           11  insert a header, and bytes: sequence, u16 length, count,
 ///   4  a turn of the worker's end         status, bytes
@@ -26,8 +26,8 @@
 ///   7  carry all but the last: bytes  14  end one direction
 ///                                     15  the worker is replaced
 ///
-/// What must hold: RelayedChannel; a connection that nobody touched does not fail; and once a
-/// worker that can be relied on is there, all requests are answered.
+/// RelayedChannel checks the answers. A connection that the script did not disturb does not fail;
+/// and once a reliable worker is there, all requests are answered.
 namespace offload::fuzz {
 namespace {
 
@@ -96,7 +96,7 @@ class RelayBench {
           "what nobody touched does not fail");
     }
   }
-  /// Its engine looks for the back end's answers for a while before it asks the kernel.
+  /// Runs the worker's engine, which polls for the back end's answers before it asks the kernel.
   void turn_worker(RelayedChannel& channel) {
     time_.advance(std::chrono::milliseconds(1));
     channel.turn_worker();
@@ -119,7 +119,7 @@ class RelayBench {
     channel.distrust();
     channel.pipe().change(from, at, by);
   }
-  /// All but the last bytes: what is behind them comes by itself.
+  /// Carries all but the last bytes: the script may carry those separately.
   void carry_most(RelayedChannel& channel, std::size_t from) {
     channel.pipe().carry_all_but(from, script_.byte());
     turn_worker(channel);
@@ -149,7 +149,7 @@ class RelayBench {
 
   void finish() {
     for (auto& channel : channels_) {
-      // A connection that has ended is over for the end that looks, and that says why.
+      // An end that reads sees that its connection has ended, and reports the reason.
       turn_worker(*channel);
       if (!channel->trusted()) channel->replace();
       channel->flush();
@@ -170,7 +170,7 @@ class RelayBench {
     require(quiet == 3, "all comes to an end");
     for (auto& channel : channels_) {
       require(channel->awaited() == 0, "each request is answered");
-      // Both ends notice.
+      // Both ends detect it.
       channel->distrust();
       channel->pipe().cut();
       turn();

@@ -15,8 +15,8 @@
 namespace offload::fuzz {
 
 /// A channel whose worker is behind a FuzzedPipe: the real proxies at both ends, a requester before
-/// the one and a back end of the script's behind the other. It knows what each request is owed: the
-/// reversal of it, or, if somebody has told lies, an answer all the same, no longer than it may be.
+/// one of them and the script's back end behind the other. It checks each answer: the reversed
+/// request, or, after a lie, any answer that is not too long.
 class RelayedChannel {
  public:
   static constexpr std::uint32_t kLongest = 1400;
@@ -25,29 +25,29 @@ class RelayedChannel {
   RelayedChannel(const RelayedChannel&) = delete;
   RelayedChannel& operator=(const RelayedChannel&) = delete;
 
-  /// False if the channel is full.
+  /// Returns false if the channel is full.
   bool post(std::vector<std::byte> request);
   void flush() { requester_.flush(); }
-  /// Behind a turn of the engine.
+  /// Call this after a turn of the engine.
   void release();
-  /// One turn of the worker's end.
+  /// Runs one turn of the worker's end.
   void turn_worker() { server_->turn({}); }
-  /// The back end answers one slot; false if there is none.
+  /// Has the back end answer one slot; returns false if there is none.
   bool serve();
-  /// It answers the next slot with lies, whether it has come or not.
+  /// Has it answer the next slot with lies, whether the slot has a request or not.
   void lie(std::uint32_t length, std::uint32_t status, std::uint32_t count);
 
-  /// The middle of the connection. Who changes anything there calls distrust().
+  /// Returns the middle of the connection. The caller calls distrust() before it changes anything.
   FuzzedPipe& pipe() noexcept { return *pipe_; }
-  /// Nothing that this worker answers from now on is known to be right.
+  /// Marks this worker's answers from now on as possibly wrong.
   void distrust() noexcept { trusted_ = false; }
   [[nodiscard]] bool trusted() const noexcept { return trusted_; }
-  /// Why the ends hold the connection for over; null: they do not.
+  /// Returns why an end regards the connection as lost; null: it does not.
   [[nodiscard]] const std::string* failure(std::size_t side) const noexcept {
     return side == 0 ? worker_->failure() : server_->failure();
   }
 
-  /// The worker is lost, and another one takes its place, with a connection of its own.
+  /// Loses the worker and replaces it by another one, with a new connection.
   void replace();
 
   [[nodiscard]] std::uint64_t awaited() const noexcept { return requester_.awaited(); }

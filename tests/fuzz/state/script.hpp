@@ -8,7 +8,7 @@
 
 namespace offload::fuzz {
 
-/// What libFuzzer made up, read as the steps of a script. Past the end all is 0.
+/// libFuzzer's input, read as the steps of a script. Past the end all bytes are 0.
 class Script {
  public:
   Script(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
@@ -20,7 +20,7 @@ class Script {
     rest_ = rest_.subspan(1);
     return value;
   }
-  /// Little endian.
+  /// Reads a little-endian number.
   std::uint32_t two_bytes() noexcept {
     const std::uint32_t low = byte();
     return low | static_cast<std::uint32_t>(byte()) << 8U;

@@ -8,7 +8,7 @@
 namespace offload::fuzz {
 namespace {
 
-/// A line to a worker that cannot be reached any more.
+/// A connection to a worker that cannot be reached any more.
 class BrokenLine final : public comch::DataEndpoint {
  public:
   std::unique_ptr<comch::DataConnection> start(progress::Engine&, const kernels::ChannelView&,
@@ -67,8 +67,8 @@ void ScriptedWorkers::lie(std::size_t index, Script& script) {
   const std::uint32_t length = script.two_bytes();
   const std::uint32_t count = script.byte();
   const auto bytes = script.bytes(kind >> 3U);
-  // Of one that is lost the thread hears until its next turn: its process is gone, and writes no
-  // more.
+  // A lost worker writes no more: its process is gone, even before the thread hears of it in its
+  // next turn.
   if (index >= workers_.size() || workers_[index].lost) return;
   Worker& worker = workers_[index];
   worker.lies = true;

@@ -11,8 +11,8 @@
 
 namespace offload::fuzz {
 
-/// The workers of an I/O thread, as the script has them come, answer, lie and go. They are counted
-/// from 1, as their ids.
+/// The workers of an I/O thread; the script makes them attach, answer, lie and detach. They are
+/// counted from 1, like their ids.
 class ScriptedWorkers {
  public:
   static std::shared_ptr<comch::WorkerChannel> make_channel(comch::WorkerId id,
@@ -23,25 +23,25 @@ class ScriptedWorkers {
   ScriptedWorkers(server::IoThread& thread, std::shared_ptr<comch::WorkerChannel> first,
                   std::function<void()> before_loss);
 
-  /// `broken`: a line to one that cannot be reached. Nothing once there are kMost.
+  /// Adds a worker, unless there are kMost. `broken`: its connection does not reach it.
   void add(bool broken = false) {
     if (workers_.size() < kMost) add_another(broken);
   }
   void lose(comch::WorkerId id);
-  /// It gets the requests; 0: none.
+  /// Gives the requests to this worker; 0: to none.
   void select(comch::WorkerId id);
 
-  /// So many slots; 255: all.
+  /// Has a worker answer `count` slots; 255: all.
   void answer(std::size_t index, unsigned count);
-  /// Operands: kind, u16 length, count, bytes.
+  /// Has a worker lie. Operands: kind, u16 length, count, bytes.
   void lie(std::size_t index, Script& script);
-  /// Those that have never lied answer all. Returns whether there was anything.
+  /// Has the workers that have never lied answer all requests. Returns whether there were any.
   bool serve_all();
 
-  /// Whether answers may be lies.
+  /// Returns whether answers may be lies.
   [[nodiscard]] bool have_liar() const;
   [[nodiscard]] int losses() const noexcept { return losses_; }
-  /// One that can be relied on gets the requests, and no other is left.
+  /// Gives the requests to a reliable worker, and loses all others.
   void replace_bad();
 
  private:
@@ -51,7 +51,7 @@ class ScriptedWorkers {
     SlotWorker slots;
     bool broken = false;  ///< cannot be reached
     bool lost = false;
-    bool lies = false;  ///< has ever
+    bool lies = false;  ///< it has lied at least once
   };
 
   void add_another(bool broken);

@@ -12,9 +12,9 @@
 
 namespace offload::fuzz {
 
-/// A worker of one channel, played slot by slot: it reverses, or lies. It keeps the channel's
-/// memory as a process would that nobody could stop: what it writes once it was taken for lost
-/// reaches nobody.
+/// A worker of one channel, controlled slot by slot: it reverses, or lies. Like a process that
+/// cannot be stopped, it keeps the channel's memory: no client sees the bytes that it writes once
+/// it was taken for lost.
 class SlotWorker {
  public:
   explicit SlotWorker(std::shared_ptr<comch::WorkerChannel> channel)
@@ -44,7 +44,7 @@ class SlotWorker {
                     view_.layout.flag_of(sequence_));
     ++sequence_;
   }
-  /// Answers it with `bytes`, said to be `length` in `count` messages, whether it has come or not.
+  /// Answers it with `bytes`, declared as `length` in `count` messages, whether it has come or not.
   void lie(std::uint32_t length, std::uint32_t count, std::span<const std::byte> bytes) {
     const kernels::Slot slot = view_.response(sequence_);
     const std::uint32_t flag = view_.layout.flag_of(sequence_);
@@ -58,7 +58,7 @@ class SlotWorker {
     }
     ++sequence_;
   }
-  /// Answers the next slot, and puts `bytes` over a part of what it wrote, if it is a long one.
+  /// Answers the next slot, and overwrites a part of a long answer with `bytes`.
   bool spoil(std::size_t at, std::span<const std::byte> bytes) {
     if (!serve()) return false;
     put(view_.response(sequence_ - 1), at, bytes);

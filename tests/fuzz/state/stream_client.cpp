@@ -17,10 +17,10 @@ using protocol::Refusal;
 
 constexpr std::uint32_t kHeader = 12;
 
-/// docs/reference/wire-protocol.md, once more: not the product's parser.
+/// Implements docs/reference/wire-protocol.md separately from the product's parser.
 struct Seen {
   std::optional<Refusal> breach{};
-  std::size_t size = 0;  ///< of a whole frame; 0: it is none yet
+  std::size_t size = 0;  ///< of a whole frame; 0: it is not yet whole
 };
 
 bool is_id(std::uint32_t id) {
@@ -45,7 +45,7 @@ Seen look_at(std::span<const std::byte> stream) {
 
 }  // namespace
 
-/// Form: its high four bits say what is wrong, else the low ones which message it is.
+/// Form: its high four bits select the error; without one, the low bits select the message.
 Bytes make_client_frame(Script& script, unsigned& next_byte) {
   constexpr std::array<std::uint32_t, 16> kIds{4,  5,  6,  0,  1,  2,  3,           7,
                                                15, 16, 19, 23, 26, 27, 0x8000'0004, 0xffff'ffff};
@@ -164,9 +164,9 @@ void StreamClient::take_response(std::span<const std::byte> payload) {
   ++answered_;
 }
 
-/// How long the frame behind the last answer took, or has taken so far: what was sent when the
-/// server had decided is not answered. Or one of those that became whole as it began, if that took
-/// longer: it may be answered with what came behind it, and its client is late nonetheless.
+/// Returns the time that the frame after the last answer took, or has taken so far: requests that
+/// were sent after the server's decision are not answered. A frame that became whole as this one
+/// began counts if it took longer: even if it is answered with later ones, its client is late.
 core::Duration StreamClient::frame_took(core::Duration now) const {
   const bool has_next = answered_ != requests_.size();
   const core::Duration begun = has_next ? requests_[answered_].begun : begun_;
@@ -231,7 +231,7 @@ void StreamClient::check_quiet(const Allowed& allowed) const {
   if (ended_ && (may_be_culprit_ || allowed.out_of_memory || allowed.draining || too_slow)) return;
   require(received_.empty(), "frames come whole");
   require(!allowed.draining || ended_, "it ends when the server does");
-  if (allowed.draining) return;  // what was not read before is not answered
+  if (allowed.draining) return;  // bytes that were not read before the drain are not answered
   require(answered_ == requests_.size(), "each request is answered");
   require(!breach_, "who breaks the protocol is told");
   require(ended_ == sends_no_more_, "it ends when its client does");

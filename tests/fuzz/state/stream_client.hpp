@@ -14,10 +14,10 @@ namespace offload::fuzz {
 
 using Bytes = std::vector<std::byte>;
 
-/// A frame, or something like it. Operands: form, u16 length. `next_byte`: payloads differ by it.
+/// Makes a frame, or an invalid one. Operands: form, u16 length. `next_byte` makes payloads differ.
 Bytes make_client_frame(Script& script, unsigned& next_byte);
 
-/// What may happen to a client without a fault of the server's, as far as the script has gone.
+/// The events that may affect a client without a fault of the server, at this point of the script.
 struct Allowed {
   core::Duration passed{};         ///< since the script began
   core::Duration frame_timeout{};  ///< 0: never
@@ -30,34 +30,34 @@ struct Allowed {
   bool draining = false;
 };
 
-/// One client of a server, with a reader of its own of what it sends: it knows what it is owed. The
-/// answers have to be the reversals of its requests, one each, in order, or an error for which
-/// there was a reason.
+/// One client of a server, with a separate reader for the server's frames: it knows the pending
+/// answers. They must be its requests reversed, one each, in order, or an error for which there was
+/// a reason.
 class StreamClient {
  public:
-  /// Bytes of a request, at most.
+  /// The maximum number of bytes of a request.
   static constexpr std::uint32_t kLongest = 1000;
 
   StreamClient(core::Fd socket, core::Duration now) : socket_(std::move(socket)), since_(now) {}
 
-  /// Gives all but the last `kept` bytes of what is to be sent to the kernel, as far as it takes
+  /// Gives all but the last `kept` bytes of the pending output to the kernel, as far as it takes
   /// them.
   void append(std::span<const std::byte> bytes) {
     outbox_.insert(outbox_.end(), bytes.begin(), bytes.end());
   }
   void send(core::Duration now, std::size_t kept = 0);
-  /// Reads up to `most` bytes, and checks what came. Returns whether there was anything.
+  /// Reads up to `most` bytes and checks them. Returns whether there were any.
   bool read(std::size_t most, const Allowed& allowed);
   void end_sending();
-  /// Closes it, with whatever was not read.
+  /// Closes the socket, even with unread bytes.
   void reset() { socket_.reset(); }
 
-  /// A worker may have told lies about all that was sent so far and is not answered.
+  /// Notes that a worker may have lied about all requests that are not yet answered.
   void distrust() noexcept { trusted_from_ = requests_.size(); }
 
   [[nodiscard]] bool connected() const noexcept { return socket_.valid(); }
   [[nodiscard]] bool ended() const noexcept { return ended_; }
-  /// To be called once nothing is under way any more: it has all that it is owed.
+  /// Checks that all requests are answered; call it once nothing is in progress any more.
   void check_quiet(const Allowed& allowed) const;
 
  private:

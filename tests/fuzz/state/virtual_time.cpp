@@ -49,8 +49,8 @@ using namespace offload::fuzz;
 
 extern "C" {
 
-/// Of AddressSanitizer: short stacks of allocations and a short quarantine take half of the time of
-/// a run, which allocates a whole server.
+/// Options of AddressSanitizer: short stacks of allocations and a short quarantine halve the time
+/// of a run, which allocates a whole server.
 const char* __asan_default_options() {  // NOLINT: the sanitizer's name
   return "malloc_context_size=8:quarantine_size_mb=8";
 }

@@ -12,7 +12,7 @@
 #include "tests/kernels/bodies/runner_suite.hpp"
 #include "tests/kernels/reference.hpp"
 
-/// Messages of a batch, answered one after the other by one group.
+/// One group answers the messages of a batch, one after the other.
 namespace offload::kernels::test {
 
 template <class Service>
@@ -58,7 +58,7 @@ class TestBatch {
     const std::uint8_t* const from = responses().payloads() + requests().entries[i].place;
     return {from, from + responses().entries[i].length};
   }
-  /// Whether message `i` has no answer yet.
+  /// Returns whether message `i` has no answer yet.
   [[nodiscard]] bool is_untouched(std::uint32_t i) const {
     return responses().entries[i].length == 0xa5a5'a5a5U;
   }
@@ -121,7 +121,7 @@ TYPED_TEST_P(Batches, ACountBeyondTheEntriesIsNotBelieved) {
   test.requests().count = 0xffff'ffff;
   TypeParam::run(ServeBatch<Echo>{test.batch(), kMostInBatch + 2});
   EXPECT_EQ(test.responses().entries[kMostInBatch - 1].status, ResponseStatus::ok);
-  EXPECT_EQ(*test.responses().payloads(), 0xa5);  // of what would be the entry after the last
+  EXPECT_EQ(*test.responses().payloads(), 0xa5);  // would be part of an entry after the last
 }
 
 REGISTER_TYPED_TEST_SUITE_P(Batches, EachMessageHasItsAnswer, WhatIsNotWithinIsRefused,

@@ -9,10 +9,10 @@
 #include "kernels/serve.hpp"
 #include "tests/kernels/bodies/runner_suite.hpp"
 
-/// An array of buffers, picked from by every lane.
+/// Every lane picks buffers from an array.
 namespace offload::kernels::test {
 
-/// Each lane takes every so many of `asked` indices, writes down what there is, and fills it.
+/// Each lane takes every size()-th of the `asked` indices, notes the element found, and fills it.
 struct PickElements {
   BufferArrayView array;
   const std::uint64_t* indices;
@@ -40,7 +40,8 @@ TYPED_TEST_P(BufferArrays, ElementsAreWhereTheyShouldBeAndNoneIsBeyond) {
   constexpr std::uint64_t kSize = 5;
   constexpr std::uint64_t kStride = 8;
   constexpr std::uint64_t kBytes = kCount * kStride;
-  // Those that are there; the first that is not, and what an overflow would bring back in.
+  // Indices within the array; then the first beyond it, and those that an overflow would map into
+  // it.
   const std::vector<std::uint64_t> beyond{kCount, kCount + 1, 1ULL << 32, 1ULL << 61, ~0ULL};
   const std::uint64_t asked = kCount + beyond.size();
   typename TypeParam::Memory memory(kBytes +

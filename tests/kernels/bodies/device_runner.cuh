@@ -19,7 +19,7 @@ __global__ void run_body(Body body) {
   body(Group{}, staging);
 }
 
-/// As HostRunner, on one group of the first GPU, over pinned host memory.
+/// Like HostRunner, but with one group of the first GPU, over pinned host memory.
 template <class Group, int threads>
 class DeviceRunner {
  public:
@@ -65,7 +65,7 @@ __global__ void run_groups(Body body) {
   body(Group{}, blockIdx.x);
 }
 
-/// As HostGroups (host_groups.hpp), on the first GPU.
+/// Like HostGroups (host_groups.hpp), but on the first GPU.
 template <class Group, int threads>
 struct DeviceGroups {
   static constexpr std::uint32_t kGroups = 8;
@@ -75,7 +75,7 @@ struct DeviceGroups {
   static constexpr std::uint32_t kSharedRounds = 500;
   using Memory = WarpRunner::Memory;
 
-  /// Of the GPU.
+  /// Memory of the GPU.
   class Scratch {
    public:
     explicit Scratch(std::size_t bytes) {

@@ -8,12 +8,12 @@
 #include "kernels/serve.hpp"
 #include "tests/kernels/bodies/runner_suite.hpp"
 
-/// What the lanes of a group do together.
+/// Tests the collective operations of a group.
 namespace offload::kernels::test {
 
 inline constexpr std::uint32_t kMostLanes = 128;
 
-/// What each lane saw.
+/// The values that one lane saw.
 struct LaneFacts {
   std::uint32_t size;
   std::uint32_t combined;
@@ -71,7 +71,7 @@ struct AskGroup {
       facts_of_tile.size = tile.size();
       facts_of_tile.lane = tile.lane();
       facts_of_tile.combined = 0;
-      // As in a batch, no two tiles of a warp go as often through their loop.
+      // As in a batch, no two tiles of a warp run this loop equally often.
       for (std::uint32_t round = 0; round <= lane / tile.size(); ++round) {
         facts_of_tile.combined += tile.combine_xor(values[lane]);
       }

@@ -9,21 +9,21 @@
 #include "kernels/group.hpp"
 #include "kernels/serve.hpp"
 
-/// Where the test bodies of this folder run. A body is a function object that every lane of a group
+/// Runs the test bodies of this folder. A body is a function object that every lane of a group
 /// calls with its group and its group's staging; it reads and writes memory of its runner.
 /// HostRunner calls it on this thread, DeviceRunner (device_runner.cuh) on a warp or a block.
 namespace offload::kernels::test {
 
 class HostRunner {
  public:
-  /// Of the cases of a long loop, a body goes through each of so many: more than 1 where a case
-  /// takes long.
+  /// A body runs every kStride-th case of a long loop: more than 1 for a runner whose cases take
+  /// long.
   static constexpr std::uint32_t kStride = 1;
 
-  /// Why nothing can be run here; empty if it can.
+  /// Returns why nothing can run here; empty if it can.
   static std::string unavailable() { return {}; }
 
-  /// Of exactly that size, so that a checker sees every access beyond it.
+  /// Memory of exactly this size, so that a checker sees every access beyond it.
   class Memory {
    public:
     explicit Memory(std::size_t bytes)

@@ -12,8 +12,8 @@
 #include "kernels/group.hpp"
 #include "tests/kernels/bodies/host_runner.hpp"
 
-/// A warp, or a block, that a test plays on the host: each lane is a thread. It goes through what
-/// only groups of more than one lane do, where a CPU's tools see every access.
+/// A warp or a block that a test emulates on the host: each lane is a thread. It runs the code that
+/// only groups of more than one lane run, where a CPU's tools see every access.
 namespace offload::kernels::test {
 
 /// The places where the lanes of one group, or of one tile, meet.
@@ -23,7 +23,8 @@ class Meeting {
 
   [[nodiscard]] std::uint32_t lanes() const { return static_cast<std::uint32_t>(values_.size()); }
   void sync() { barrier_.arrive_and_wait(); }
-  /// Called by each lane with its value: `fold`(values of all lanes), before any value changes.
+  /// Returns `fold`(values of all lanes) before any value changes; each lane calls it with its
+  /// value.
   template <class Fold>
   std::uint32_t exchange(std::uint32_t lane, std::uint32_t value, Fold fold) {
     values_[lane] = value;
@@ -54,7 +55,7 @@ class Meeting {
   std::vector<std::uint64_t> wide_;
 };
 
-/// What the lanes of a group share: its meeting, and those of its tiles of each size.
+/// The state that the lanes of a group share: its meeting, and those of its tiles of each size.
 struct HostLanes {
   explicit HostLanes(std::uint32_t lanes) : group(lanes) {
     for (std::size_t i = 0; i < tiles.size(); ++i) {
@@ -68,7 +69,7 @@ struct HostLanes {
   std::array<std::vector<std::unique_ptr<Meeting>>, 6> tiles;  ///< of 1, 2, 4 ... 32 lanes
 };
 
-/// As WarpTile.
+/// A tile with the interface of WarpTile.
 class HostTile {
  public:
   HostTile(Meeting& meeting, std::uint32_t lane) : meeting_(&meeting), lane_(lane) {}
@@ -91,7 +92,7 @@ class HostTile {
   std::uint32_t lane_;
 };
 
-/// As Warp, of 32 lanes, or as ThreadBlock, of more.
+/// A group with the interface of Warp (32 lanes) or of ThreadBlock (more).
 class HostWarp {
  public:
   HostWarp(HostLanes& lanes, std::uint32_t lane) : lanes_(&lanes), lane_(lane) {}
@@ -136,7 +137,7 @@ class HostWarp {
   std::uint32_t lane_;
 };
 
-/// As HostRunner, on a group of so many threads.
+/// Like HostRunner, but with a group of `lanes` threads.
 template <std::uint32_t lanes>
 class HostWarpRunner {
  public:

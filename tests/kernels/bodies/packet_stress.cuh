@@ -17,20 +17,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Bounds of each side, whichever comes first. The GPU's is its global timer's.
+/// Bounds of each side: it ends at the first that is reached. The GPU's time is its global timer's.
 constexpr std::uint32_t kMostWrites = 50'000'000;
 constexpr auto kTime = 500ms;
 constexpr std::uint64_t kTimeNs = std::chrono::nanoseconds(kTime).count();
-/// One a lane of a warp, side by side, as in a slot.
+/// One packet for each lane of a warp, side by side, as in a slot.
 constexpr std::uint32_t kPackets = 32;
 
-/// What a reader saw. Written by the GPU, read by the host when the kernel has ended.
+/// The observations of a reader. The GPU writes them; the host reads them after the kernel has
+/// ended.
 struct Seen {
   std::uint32_t torn;     ///< packets whose data is an older flag's, or on a GPU another's
   std::uint32_t changes;  ///< of the flag from one look to the next
 };
 
-/// A packet all of whose words follow from its flag.
+/// Returns a packet all of whose words follow from its flag.
 __host__ __device__ inline Packet packet_of(std::uint32_t flag) {
   return {{flag * 3, ~flag, flag * 7}, flag};
 }
@@ -112,8 +113,8 @@ class PACKET_STRESS_SUITE : public testing::Test {
     }
     use(0);
   }
-  /// Makes `gpu` the thread's. Loads both kernels there: else the first launch of one would wait
-  /// for the other to end.
+  /// Selects `gpu` for this thread. Loads both kernels there: otherwise the first launch of one
+  /// would wait for the other to end.
   static void use(int gpu) {
     ASSERT_EQ(cudaSetDevice(gpu), cudaSuccess);
     cudaFuncAttributes attributes{};

@@ -10,7 +10,7 @@
 #include "tests/kernels/bodies/runner_suite.hpp"
 #include "tests/kernels/test_channel.hpp"
 
-/// One step of the worker loop: what is taken, what is refused, and what is left alone.
+/// One step of the worker loop: which messages it takes, which it refuses, and which it ignores.
 namespace offload::kernels::test {
 
 template <class Service>
@@ -156,7 +156,7 @@ TYPED_TEST_P(Serve, WritesNothingButTheResponse) {
   }
 }
 
-// A length is untrusted: over the limit it counts nothing and moves no pointer.
+// A length is untrusted: one over the limit is not counted and moves no pointer.
 TYPED_TEST_P(Serve, ALengthOverTheLimitIsRefused) {
   for (const std::uint32_t max_length : {48U, 100U, 372U, 373U, 5000U}) {
     for (const std::uint32_t length : {max_length + 1, max_length + 12, 100'000U, 0x7fff'ffffU,
@@ -231,7 +231,7 @@ TYPED_TEST_P(Serve, NoPacketIsFreshAgainAPeriodLater) {
   }
 }
 
-// Of the messages of such a lap, too, nothing but the packets behind them changes.
+// In such a lap, too, a message changes nothing but the packets behind it.
 TYPED_TEST_P(Serve, ALapThatRewritesTheSlotAnswersAsAnyOther) {
   const std::uint64_t sequence = (std::uint64_t{kRewriteLaps} - 1) * 4 + 1;
   for (const std::uint32_t max_length : {48U, 100U, 372U, 500U}) {
@@ -248,7 +248,7 @@ TYPED_TEST_P(Serve, ALapThatRewritesTheSlotAnswersAsAnyOther) {
       for (std::uint32_t index = 0; index < kMaxPackets; ++index) {
         EXPECT_EQ(load_packet(slot.packets + index).flag, channel.layout().flag_of(sequence));
       }
-      // Neither another slot nor the requests.
+      // Neither another slot nor the requests have changed.
       const auto after = channel.bytes();
       const auto start = static_cast<std::ptrdiff_t>(channel.offset_of(slot));
       const auto end = start + static_cast<std::ptrdiff_t>(channel.layout().slot_stride);

@@ -13,10 +13,10 @@
 #include "tests/kernels/bodies/slot_contents.hpp"
 #include "tests/kernels/test_channel.hpp"
 
-/// Batches in slots: each message's frame byte for byte, and those that lie.
+/// Batches in slots: compares each message's frame byte for byte, and tries malformed batches.
 namespace offload::kernels::test {
 
-/// What the staging has everywhere before a batch is served.
+/// Fills the whole staging before a batch is served.
 inline constexpr std::uint8_t kCanary = 0xa5;
 
 /// Serves with a staging full of canaries, and returns a copy of it.
@@ -54,7 +54,8 @@ Outcome serve_in_canaries(const TestChannel<Runner>& channel, std::uint64_t sequ
     for (; from < to; ++from) ASSERT_EQ(*from, kCanary) << to - from << " bytes before the end";
   };
   expect_canaries(staging.before, staging.bytes);
-  // What came in packets is written by packets, else by blocks; frames are so by a SingleLane.
+  // Requests that came in packets are written in packets, others in blocks of 16 bytes; a
+  // SingleLane writes frames in such blocks too.
   expect_canaries(staging.bytes + requests + (requests == 0 ? 0 : kSlack - 1), staging.frames);
   expect_canaries(staging.frames + frames + (frames == 0 ? 0 : kSlack - 1),
                   reinterpret_cast<const std::uint8_t*>(staging.request_at));
@@ -112,7 +113,7 @@ TYPED_TEST_P(SlotBatches, EachMessageHasItsFrame) {
   });
 }
 
-// Where single messages would all be in packets, too.
+// Batches on a channel whose single messages would all be in packets, too.
 TYPED_TEST_P(SlotBatches, OnAChannelOfShortMessages) {
   TestChannel<TypeParam> channel(4, 64);
   std::uint64_t sequence = 0;
@@ -144,7 +145,8 @@ TYPED_TEST_P(SlotBatches, UpToTheLastByteOfBothSides) {
   expect_right_frames<Reverse>(channel, 2, response_is_full);
 }
 
-// Of the lap that rewrites a slot no packet is older, whatever the form of the response.
+// After the lap that rewrites a slot no packet has an older flag, whatever the form of the
+// response.
 TYPED_TEST_P(SlotBatches, LapsThatRewriteTheSlot) {
   TestChannel<TypeParam> channel(2, 1024);
   std::uint64_t sequence = (std::uint64_t{kRewriteLaps} - 2) * 2;
@@ -195,7 +197,7 @@ TYPED_TEST_P(SlotBatches, AHeaderThatLiesIsRefused) {
   }
 }
 
-// The same requests fit, or do not, by what the service answers.
+// The service's answers decide whether the frames of the same requests fit.
 TYPED_TEST_P(SlotBatches, FramesThatDoNotFitAreRefused) {
   const auto messages = messages_of(std::vector<std::uint32_t>(64, 70));
   ASSERT_GT(frames_of("echo", messages).size(), kMaxBatchContent);

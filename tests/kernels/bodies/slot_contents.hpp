@@ -8,8 +8,8 @@
 #include "kernels/channel_layout.hpp"
 #include "tests/kernels/reference.hpp"
 
-/// Contents of slots that are batches, as docs/reference/wire-protocol.md has them, written another
-/// way.
+/// Contents of slots that are batches, built as docs/reference/wire-protocol.md describes them, but
+/// not by the code under test.
 namespace offload::kernels::test {
 
 inline std::vector<Octets> messages_of(const std::vector<std::uint32_t>& lengths) {
@@ -75,14 +75,15 @@ inline std::vector<std::vector<std::uint32_t>> lengths_of_all_kinds(std::uint32_
   return all;
 }
 
-/// A batch that is none.
+/// A malformed batch.
 struct Lie {
   const char* what;
   Octets content;
   std::uint32_t count;
 };
 
-/// Each in packets and plain, where it can be both. `max_length`: the channel's, under 1000.
+/// Returns malformed batches, each in packets and plain, where it can be both. `max_length`: the
+/// channel's, under 1000.
 inline std::vector<Lie> lies(std::uint32_t max_length) {
   std::vector<Lie> all;
   for (const std::uint32_t bytes : {60U, 200U}) {

@@ -11,9 +11,9 @@
 /// A sync event that every lane works on.
 namespace offload::kernels::test {
 
-/// What the lanes saw.
+/// The values that the lanes saw.
 struct EventLog {
-  std::uint64_t before;  ///< sum of what their adds found
+  std::uint64_t before;  ///< sum of the values that their adds returned
   std::uint32_t lanes;
   std::uint32_t waits;  ///< that ended as they should
 };
@@ -65,7 +65,7 @@ TYPED_TEST_P(SyncEvents, AddsAllCountAndWaitsSeeThem) {
   const std::uint64_t lanes = log->lanes;
   ASSERT_GT(lanes, 0U);
   EXPECT_EQ(event->value, lanes);
-  EXPECT_EQ(log->before, lanes * (lanes - 1) / 2);  // each found another value
+  EXPECT_EQ(log->before, lanes * (lanes - 1) / 2);  // each add returned another value
   EXPECT_EQ(log->waits, lanes);
 }
 

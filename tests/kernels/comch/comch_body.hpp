@@ -13,13 +13,13 @@
 #include "tests/kernels/bodies/slot_contents.hpp"
 #include "tests/kernels/test_channel.hpp"
 
-/// Consumer and producer of a channel: what is taken, in which order it may be answered, and when a
-/// send is complete.
+/// Consumer and producer of a channel: which messages are taken, in which order they may be
+/// answered, and when a send is complete.
 namespace offload::kernels::test {
 
 inline constexpr std::uint32_t kInHand = 4;
 
-/// What a group's loop has between two steps of a test.
+/// The state of a group's loop between two steps of a test.
 struct Loop {
   comch::Consumer<kInHand> consumer;
   comch::Producer producer;
@@ -28,7 +28,7 @@ struct Loop {
   comch::Message messages[kInHand];  ///< by their numbers
 };
 
-/// A step of the loop, and what came of it.
+/// A step of the loop, and its results.
 struct Step {
   static constexpr std::uint32_t kMost = 8;
   std::uint32_t posts;  ///< receives into memory post[0], post[1], ...
@@ -89,7 +89,7 @@ class LoopEnd {
     loop.producer = comch::Producer(channel.channel(), loop.sent, remembered);
   }
 
-  /// Posts receives into this memory, takes what comes, and sends the responses of these messages.
+  /// Posts receives into this memory, takes the messages, and sends the responses of `send`.
   Step run(Numbers post, Numbers send) {
     Step& step = *reinterpret_cast<Step*>(step_.data());
     step = {};
@@ -98,7 +98,7 @@ class LoopEnd {
     Runner::run(TakeStep{&loop(), &step});
     return step;
   }
-  /// As the server counts responses that it has taken.
+  /// Sets the count of responses that the server has consumed, as the server does.
   void consume(std::uint64_t count) {
     __atomic_store_n(&channel.channel().request_header().consumed, count, __ATOMIC_RELAXED);
   }
@@ -130,7 +130,7 @@ TYPED_TEST_P(Comch, AMessageComesIntoAPostedReceiveAlone) {
   EXPECT_EQ(end.loop().messages[0].memory, &end.loop().memory[2]);
   EXPECT_EQ(end.loop().messages[1].memory, &end.loop().memory[0]);
   EXPECT_EQ(end.run({1}, {}).taken, 1U);
-  // All are answered out of the memory that they came into.
+  // All are answered from the memory that they were received into.
   EXPECT_EQ(end.run({}, {0, 1, 2}).completed, 0U);
   for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(end.channel.response(i), expected_response("reverse", random_octets(40 + i)));
@@ -149,7 +149,7 @@ TYPED_TEST_P(Comch, ResponsesGoOutInAnyOrder) {
   for (const std::uint32_t length : {0U, 20U, 372U, 373U, 1000U}) {
     LoopEnd<TypeParam> end(1000, kInHand, 4 * 4);
     for (std::uint64_t i = 0; i < 4; ++i) end.channel.post(16 + i, random_octets(length + i % 2));
-    // The one that is too long is no fault of the others.
+    // The one that is too long does not affect the others.
     const bool fits = length < 1000;
     EXPECT_EQ(end.run({0, 1, 2, 3}, {2}).taken, 4U);
     EXPECT_EQ(end.channel.response(16), std::nullopt);
@@ -169,10 +169,10 @@ TYPED_TEST_P(Comch, SendsCompleteAsTheServerTakesThem) {
   LoopEnd<TypeParam> end(1000);
   for (std::uint64_t i = 0; i < 4; ++i) end.channel.post(i, random_octets(i));
   EXPECT_EQ(end.run({0, 1, 2, 3}, {1, 3}).completed, 0U);
-  end.consume(1);  // a lie: of message 0 there is no response
+  end.consume(1);  // a lie: message 0 has no response
   EXPECT_EQ(end.run({}, {}).completed, 0U);
   EXPECT_EQ(ids_of(end.run({}, {0})), Ids({100}));
-  end.consume(4);  // and another: 2 is not sent
+  end.consume(4);  // another lie: 2 is not sent
   EXPECT_EQ(ids_of(end.run({}, {})), Ids({101}));
   EXPECT_EQ(ids_of(end.run({}, {2})), Ids({102, 103}));
   EXPECT_EQ(end.run({}, {}).completed, 0U);
@@ -201,7 +201,7 @@ TYPED_TEST_P(Comch, NothingIsSentWithoutRoomToRememberIt) {
   EXPECT_EQ(end.channel.response(3), expected_response("reverse", random_octets(3)));
 }
 
-/// Looks at a message's requests, then sends `length` bytes of its own, or what the service says.
+/// Reads a message's requests, then sends `length` bytes from `bytes`, or the service's response.
 struct LookAndSend {
   ChannelView channel;
   const std::uint8_t* bytes;
@@ -230,7 +230,7 @@ struct LookAndSend {
   }
 };
 
-/// Has message 1 of `channel` looked at and answered; what was seen.
+/// Has message 1 of `channel` read and answered; returns the values that LookAndSend saw.
 template <class Runner>
 std::vector<std::uint32_t> look_and_send(const TestChannel<Runner>& channel,
                                          const Octets* answer = nullptr) {

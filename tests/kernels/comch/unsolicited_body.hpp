@@ -9,11 +9,10 @@
 #include "tests/kernels/bodies/runner_suite.hpp"
 #include "tests/kernels/test_channel.hpp"
 
-/// Messages that answer no request: they go out where the peer has posted a receive, and nowhere
-/// else.
+/// Messages that answer no request: they are sent only where the peer has posted a receive.
 namespace offload::kernels::test {
 
-/// What the group keeps between two sends of a test.
+/// The state that the group keeps between two sends of a test.
 struct Sending {
   comch::UnsolicitedProducer<> producer;
   Staging memory;
@@ -64,12 +63,12 @@ class SendingEnd {
                          static_cast<std::uint32_t>(message.size()), id, true});
     return static_cast<comch::SendResult>(sending().result);
   }
-  /// The sends that are complete by now.
+  /// Returns the number of sends that are complete by now.
   std::uint32_t poll() {
     Runner::run(SendStep{&sending(), nullptr, 0, 0, false});
     return sending().completed;
   }
-  /// As the peer counts what it has taken.
+  /// Sets the count of messages that the peer has consumed, as the peer does.
   void consume(std::uint64_t count) {
     __atomic_store_n(&channel.channel().request_header().consumed, count, __ATOMIC_RELAXED);
   }
@@ -107,7 +106,7 @@ TYPED_TEST_P(Unsolicited, MessagesTakeReceivesInTheirOrderAndComplete) {
   end.consume(3);
   EXPECT_EQ(end.poll(), 3U);
   EXPECT_EQ(end.sending().last_id, 52U);
-  // The peer posts one again: of the slot that it has taken.
+  // The peer posts a receive again, in the slot whose message it has taken.
   end.channel.post(4, {});
   EXPECT_EQ(end.send(random_octets(48)), comch::SendResult::sent);
   EXPECT_EQ(end.channel.response(4), random_octets(48));
@@ -116,7 +115,7 @@ TYPED_TEST_P(Unsolicited, MessagesTakeReceivesInTheirOrderAndComplete) {
 TYPED_TEST_P(Unsolicited, AReceiveIsKeptForAMessageThatFits) {
   SendingEnd<TypeParam> end(1);
   end.channel.post(0, {});
-  end.channel.post(1, random_octets(400));  // room for as much
+  end.channel.post(1, random_octets(400));  // room for the same length
   EXPECT_EQ(end.send(random_octets(49)), comch::SendResult::too_long);
   EXPECT_EQ(end.send(random_octets(48), 7), comch::SendResult::sent);
   EXPECT_EQ(end.channel.response(0), random_octets(48));

@@ -5,7 +5,7 @@
 #include "tests/kernels/packet/wire.hpp"
 #include "tests/kernels/rdma/model_card.hpp"
 
-/// A card's queue with its memory, whose card is the model.
+/// A card's queue with its memory; the model stands for the card.
 namespace offload::kernels::packet::test {
 
 /// A queue pair for raw packets with its frames.
@@ -41,7 +41,7 @@ class CardEnd {
 
   [[nodiscard]] const CardQueue& queue() const { return queue_; }
   [[nodiscard]] const rdma::test::ModelPair& pair() const { return pair_; }
-  /// Frames that nobody uses, those that are posted to be received into among them.
+  /// Returns the number of unused frames, including those that are posted to receive into.
   [[nodiscard]] std::uint32_t frames_at_home() const {
     const std::uint32_t posted = rdma::big_endian(*pair_.receive.record);
     const std::uint32_t received = rdma::big_endian(*pair_.receive.completions.record);

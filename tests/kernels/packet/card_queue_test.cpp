@@ -7,7 +7,7 @@
 #include "tests/kernels/packet/card_wire.hpp"
 #include "tests/kernels/packet/frame_maker.hpp"
 
-/// What is of a card's queue alone; what all queues do is in queue_suite.hpp.
+/// Tests the behaviour that only a card's queue has; queue_suite.hpp tests all queues.
 namespace offload::kernels::packet::test {
 namespace {
 
@@ -66,7 +66,8 @@ TEST_F(CardQueueTest, APacketIsAsTheCardSays) {
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames);
 }
 
-/// Each is none, ends the queue with its reason, and does not touch what is not its own.
+/// Each of these completions yields no packet, fails the queue with its reason, and touches no
+/// frame of another receive.
 TEST_F(CardQueueTest, ACompletionThatCannotBeIsNoPacket) {
   look();
   rdma::Completion wrong = came(0, 2049);
@@ -76,7 +77,7 @@ TEST_F(CardQueueTest, ACompletionThatCannotBeIsNoPacket) {
   wrong.kind = rdma::CqeKind::request;
   complete(0, wrong);
   EXPECT_EQ(frame_at(queue_, {0, 1}, 0).data, nullptr);
-  complete(0, came(1, 60));  // of another receive: its frame is the card's still
+  complete(0, came(1, 60));  // another receive's: its frame still belongs to the card
   ASSERT_EQ(look().count, 1U);
   EXPECT_EQ(drop({0, 1}), WorkResult::failed);
   EXPECT_EQ(end_.frames_at_home(), 2 * kFrames - 1);
@@ -120,7 +121,7 @@ TEST_F(CardQueueTest, NoCompletionIsBelieved) {
       ASSERT_EQ(packet.address % HostWire::kFrameBytes, 0U);
       ASSERT_LT(packet.address, std::uint64_t{kFrames} * HostWire::kFrameBytes);
     }
-    // A counter of another receive costs a frame; here it is given back to go on.
+    // A wrong counter of a receive loses a frame; the test gives it back to go on.
     const bool is_lost = packet.data == nullptr && packet.address == ~std::uint64_t{0};
     const std::uint64_t frame = queue_.posted[received_ & (kFrames - 1)];
     drop(batch);
@@ -130,8 +131,8 @@ TEST_F(CardQueueTest, NoCompletionIsBelieved) {
   EXPECT_GT(packets, 10'000U);
 }
 
-/// Completions of sends, too: a counter of no entry under way ends the queue, and no frame comes
-/// home by it.
+/// Nor are completions of sends trusted: a counter of an entry that is not in progress fails the
+/// queue, and returns no frame.
 TEST_F(CardQueueTest, ACounterOfNoEntryIsAnError) {
   const auto write = [](std::uint8_t*, std::uint32_t) { return 60U; };
   ASSERT_EQ(send_new(SingleLane{}, queue_, 1, kAtOnce, write), 1U);
@@ -145,7 +146,7 @@ TEST_F(CardQueueTest, ACounterOfNoEntryIsAnError) {
   EXPECT_EQ(error_of(SingleLane{}, queue_.send).syndrome(), rdma::Syndrome::bad_response);
   const std::uint32_t left = end_.frames_at_home();
   EXPECT_EQ(send_new(SingleLane{}, queue_, 1, kAtOnce, write), 0U);
-  EXPECT_EQ(end_.frames_at_home(), left);  // the one that was taken is back
+  EXPECT_EQ(end_.frames_at_home(), left);  // the frame that was taken is back
   EXPECT_EQ(send(SingleLane{}, queue_, true, {0, 60, 0}, kAtOnce), WorkResult::failed);
 }
 
@@ -157,7 +158,7 @@ TEST(CardQueue, WhatIsBehindAGapWaitsForIt) {
   ASSERT_EQ(reserve(SingleLane{}, queue, 1, kLong, first), WorkResult::done);
   const std::uint64_t frame = 8 * HostWire::kFrameBytes;
   queue.frames.bytes[frame] = 2;
-  // Nobody waits for the other.
+  // Neither send waits for the other.
   EXPECT_EQ(send(SingleLane{}, queue, true, {frame, 60, 0}, kAtOnce), WorkResult::done);
   EXPECT_EQ(recycle(SingleLane{}, queue, kAtOnce), 0U);
   queue.frames.bytes[frame + HostWire::kFrameBytes] = 1;
@@ -171,7 +172,7 @@ TEST(CardQueue, WhatIsBehindAGapWaitsForIt) {
   EXPECT_EQ(wire.sent()[1][0], 2);
 }
 
-/// Packets that are none are left out, and their frames come home.
+/// Invalid packets are omitted, and their frames are returned.
 TEST(CardQueue, LeavesOutWhatIsNoFrame) {
   HostWire wire(8, rdma::kMostInlineHeader);
   const CardQueue& queue = wire.queue();
@@ -199,7 +200,7 @@ TEST(CardQueue, LeavesOutWhatIsNoFrame) {
   EXPECT_EQ(wire.sent()[2].size(), 19U);
 }
 
-/// The card writes the checksums that a descriptor asks for, and says what it found.
+/// The card writes the checksums that a descriptor asks for, and reports its own checks of them.
 TEST(CardQueue, LeavesChecksumsToTheCard) {
   HostWire wire(8);
   const CardQueue& queue = wire.queue();

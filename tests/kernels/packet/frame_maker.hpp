@@ -6,7 +6,7 @@
 
 #include "kernels/packet/martian.hpp"
 
-/// Frames that are right, by code that shares nothing with what reads them but loads and stores.
+/// Makes valid frames, with code that shares nothing with the parser but loads and stores.
 namespace offload::kernels::packet::test {
 
 struct FrameKind {

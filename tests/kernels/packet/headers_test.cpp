@@ -12,12 +12,12 @@ namespace {
 using Frame = std::vector<std::uint8_t>;
 
 Headers parse(const Frame& frame) {
-  // Of its own size, so that a checker sees each read beyond it.
+  // A buffer of exactly this size, so that a checker sees each read beyond it.
   const Frame exact(frame.begin(), frame.end());
   return parse_frame(exact.data(), static_cast<std::uint32_t>(exact.size()));
 }
 
-/// All kinds of frames that are right.
+/// Returns all kinds of valid frames.
 std::vector<FrameKind> all_kinds() {
   std::vector<FrameKind> kinds;
   for (const std::uint32_t tags : {0U, 1U, 2U}) {
@@ -77,7 +77,7 @@ TEST(PacketHeaders, AreCheckedBitByBit) {
   }
 }
 
-/// What is wrong if byte `at` of a frame becomes `value`.
+/// Returns the error that is found if byte `at` of a frame becomes `value`.
 FrameError error_with(const FrameKind& kind, std::size_t at, std::uint32_t value) {
   Frame frame = FrameMaker::make(kind);
   frame.at(at) = static_cast<std::uint8_t>(value);
@@ -125,7 +125,7 @@ TEST(PacketHeaders, KnowFragments) {
     EXPECT_FALSE(headers.is_whole(kUdp));
   }
   Frame frame = FrameMaker::make({.is_v6 = true, .payload = 8});
-  frame[20] = 44;  // what is the UDP header else
+  frame[20] = 44;  // the bytes that otherwise are the UDP header
   const Headers headers = parse(frame);
   EXPECT_TRUE(headers.is_fragment);
 }
@@ -146,11 +146,11 @@ TEST(PacketHeaders, SayWhichVlan) {
     EXPECT_EQ(parse(FrameMaker::make({.tags = tags, .vlan = 4094})).vlan, 4094U);
   }
   Frame frame = FrameMaker::make({.tags = 2, .vlan = 7});
-  store_16(frame.data() + 14, 0);  // of the outer tag
+  store_16(frame.data() + 14, 0);  // the outer tag
   EXPECT_EQ(parse(frame).vlan, 7U);
 }
 
-/// Two echoes of any ports: each takes a hop, so they end.
+/// Two echoes answer each other, whatever their ports: each takes a hop, so they end.
 TEST(PacketAnswers, OfTwoEchoesEnd) {
   for (const bool is_v6 : {false, true}) {
     Frame frame = FrameMaker::make({.is_v6 = is_v6, .payload = 8});
@@ -189,7 +189,7 @@ TEST(PacketAnswers, AreWhatWasAsked) {
     Frame payload(asked.begin() + headers.payload, asked.begin() + headers.end);
     if (is_echo) std::reverse(payload.begin(), payload.end());
     EXPECT_EQ(Frame(frame.begin() + answer.payload, frame.begin() + answer.end), payload);
-    // Back to the one who asked, but for two hops.
+    // The answer goes back to the sender, but for two hops.
     Frame again = frame;
     if (is_echo) {
       ASSERT_TRUE(make_udp_echo(again.data(), answer, 0));

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/packet/frame_maker.hpp"
 
-/// What test_martians.py compares with Linux's stack, as one function sees it.
+/// Tests one function with the frames that test_martians.py compares with Linux's stack.
 namespace offload::kernels::packet::test {
 namespace {
 
@@ -17,14 +17,14 @@ Martian martian_in(const Frame& frame) {
   return martian_of(frame.data(), headers, host_of_frames());
 }
 
-/// Makes the checksum of an untagged IPv4 header right.
+/// Corrects the checksum of an untagged IPv4 header.
 void repair(Frame& frame) {
   store_16(frame.data() + 24, 0);
   const std::uint32_t header = (frame[14] & 15U) * 4;
   store_16(frame.data() + 24, checksum_of(add_bytes(0, frame.data() + 14, header)));
 }
 
-/// Of a datagram from and to these addresses; empty: those of any other datagram.
+/// Judges a datagram with these addresses; an empty one is that of a valid datagram.
 Martian martian_between(const std::string& source, const std::string& destination) {
   const bool is_v6 = (source + destination).find(':') != std::string::npos;
   Frame frame = FrameMaker::make({.is_v6 = is_v6, .payload = 8});
@@ -62,13 +62,13 @@ TEST(Martians, AreToNoSingleHost) {
         "::", "::1", "ff02::1", "::ffff:10.0.0.1"}) {
     EXPECT_EQ(martian_between("", destination), Martian::destination) << destination;
   }
-  // Rules say which of these get here.
+  // Rules decide which of these datagrams arrive here.
   for (const char* const destination : {"10.0.0.1", "10.9.1.1", "10.0.0.77", "fd00::77"}) {
     EXPECT_EQ(martian_between("", destination), Martian::none) << destination;
   }
 }
 
-/// With six bytes of Ethernet addresses.
+/// Judges a datagram with six bytes of its Ethernet addresses replaced.
 Martian martian_with(std::size_t at, const Frame& ethernet) {
   Frame frame = FrameMaker::make({.payload = 8});
   std::copy(ethernet.begin(), ethernet.end(), frame.begin() + static_cast<std::ptrdiff_t>(at));
@@ -109,7 +109,7 @@ TEST(Martians, ComeFromPort0) {
   EXPECT_EQ(martian_in(FrameMaker::make({.protocol = kIcmp})), Martian::none);
 }
 
-/// With the first bytes of the options, of which there are 12; the others are no operation.
+/// Judges a datagram whose options, 12 bytes, begin with these; the others are no operation.
 Martian martian_with_options(const Frame& options) {
   Frame frame = FrameMaker::make({.payload = 8, .options = 3});
   std::copy(options.begin(), options.end(), frame.begin() + 34);

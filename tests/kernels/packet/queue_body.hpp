@@ -6,11 +6,11 @@
 #include "kernels/packet/semaphore.hpp"
 #include "kernels/services/reverse.hpp"
 
-/// What groups do with queues in the tests, on a GPU and on the host. A body is called by every
-/// lane of each group, with the group's number.
+/// The tests' bodies that work with queues, on a GPU and on the host. Every lane of each group
+/// calls a body, with the group's number.
 namespace offload::kernels::packet::test {
 
-/// Of one group.
+/// The results of one group.
 struct alignas(64) Report {
   std::uint32_t failed;    ///< steps that went wrong
   std::uint32_t recycled;  ///< frames
@@ -30,7 +30,7 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t write_packet(std::uint8_t* bytes, std::
   return length;
 }
 
-/// Receives `count` packets, `most` at a time; `decide`(packet) says what becomes of each.
+/// Receives `count` packets, `most` at a time; `decide`(packet) decides about each.
 template <class Group, class AnyQueue, class Decide>
 OFFLOAD_HOST_DEVICE Report answer_all(const Group& group, const AnyQueue& queue,
                                       std::uint32_t count, std::uint32_t most,
@@ -67,7 +67,7 @@ struct AnswerEven {
   }
 };
 
-/// Waits until so many more frames have come home.
+/// Waits until `count` more frames have been returned.
 template <class AnyQueue>
 struct RecycleRest {
   AnyQueue queue;
@@ -86,7 +86,7 @@ struct RecycleRest {
   }
 };
 
-/// Looks for a packet where none comes: within a limit, and until a stop word is set.
+/// Waits for a packet that never comes: with a limit, and until a stop word is set.
 template <class AnyQueue>
 struct ReceiveNothing {
   AnyQueue queue;
@@ -102,7 +102,7 @@ struct ReceiveNothing {
   }
 };
 
-/// Sends new packets, numbered from 0 on, one a lane, until so many were sent or no frame is left.
+/// Sends new packets, numbered from 0, one a lane, until `count` are sent or no frame is left.
 template <class AnyQueue>
 struct SendNew {
   AnyQueue queue;
@@ -124,8 +124,8 @@ struct SendNew {
   }
 };
 
-/// Each group sends `each` packets of the free frames at positions that say the order, and gives
-/// one of ten up. Frame `number * each + i` of those to be sent is the group's.
+/// Each group sends `each` packets of the free frames at positions that give the order, and gives
+/// up one of ten. Frame `number * each + i` of those to send belongs to the group.
 template <class AnyQueue>
 struct SendInOrder {
   AnyQueue queue;
@@ -160,7 +160,7 @@ struct SendInOrder {
   }
 };
 
-/// The first group sends `count` new packets, and the others have frames come home until it has.
+/// The first group sends `count` new packets, and the others recycle frames until it has done so.
 template <class AnyQueue>
 struct SendWhileOthersRecycle {
   AnyQueue queue;
@@ -189,7 +189,7 @@ struct SendWhileOthersRecycle {
   }
 };
 
-/// Answers UDP datagrams and pings in place, and drops what is neither.
+/// Answers UDP datagrams and pings in place, and drops all other packets.
 template <class AnyQueue>
 struct AnswerFrames {
   AnyQueue queue;
@@ -208,7 +208,7 @@ struct AnswerFrames {
   }
 };
 
-/// The worker's loop, until so many datagrams were looked at.
+/// Runs the worker's loop until it has handled `count` datagrams.
 template <class AnyQueue>
 struct ServeDatagrams {
   DatagramWorkOf<AnyQueue> work;
@@ -260,7 +260,7 @@ struct SquareItems {
   }
 };
 
-/// What is found in a frame, by each lane that has one.
+/// Each lane parses frames and stores the headers that it found.
 struct ParseEach {
   const std::uint8_t* frames;  ///< of `stride` bytes each
   const std::uint32_t* lengths;

@@ -14,18 +14,19 @@
 #include "tests/kernels/packet/request_frame.hpp"
 #include "tests/kernels/packet/wire.hpp"
 
-/// The device functions of both kinds of queues by threads, warps and blocks, with a wire behind
-/// the queue that looks at every byte. A setup says where the groups run, and which wire it is.
+/// Tests the device functions of both kinds of queues with threads, warps and blocks, and with a
+/// wire behind the queue that checks every byte. A setup selects where the groups run, and the
+/// wire.
 namespace offload::kernels::packet::test {
 
-/// Of groups of the runner, with AF_XDP's rings.
+/// Selects groups of the runner, with AF_XDP's rings.
 template <class Groups>
 struct WithRings {
   using Runner = Groups;
   using Wire = RingWire<Groups>;
   static Wire* make(std::uint32_t frames) { return new Wire(frames); }
 };
-/// With a card that wants nothing inline, or the Ethernet header with a tag; `seed`: of its
+/// Selects a card that needs nothing inline, or the Ethernet header with a tag; `seed` selects its
 /// rudeness.
 template <class Groups, std::uint32_t inline_bytes,
           std::uint32_t seed = rdma::test::ModelCard::kPolite>
@@ -79,7 +80,8 @@ class PacketQueues : public kernels::test::RunnerSuite<typename Setup::Runner> {
   [[nodiscard]] const TestQueue& queue() { return wire_->queue(); }
   [[nodiscard]] Report* reports() { return reports_->template as<Report>(); }
 
-  /// Has `groups` groups run a body, of which none may fail. Returns the frames that came home.
+  /// Runs a body in `groups` groups; none may fail. Returns the number of frames that were
+  /// returned.
   template <class Body>
   std::uint32_t run(std::uint32_t groups, const Body& body) {
     TestRunner::run(groups, body);
@@ -90,7 +92,8 @@ class PacketQueues : public kernels::test::RunnerSuite<typename Setup::Runner> {
     }
     return recycled;
   }
-  /// After `sent` packets, of which so many frames have come home: all do, and the wire ends.
+  /// Ends after `sent` packets, `recycled` of whose frames are returned: expects all back, and
+  /// stops.
   void end(std::uint32_t sent, std::uint32_t recycled, std::uint32_t frames) {
     wire().drain(sent);
     const std::uint32_t rest = run(1, RecycleRest<TestQueue>{queue(), sent - recycled, reports()});
@@ -149,8 +152,7 @@ TYPED_TEST_P(PacketQueues, SendUntilFramesAreShort) {
   }
 }
 
-/// Groups that send, each its packets, at positions that say the order: 0, 1, 2... no matter who is
-/// first.
+/// Groups send their packets at positions that give the order: 0, 1, 2... whichever group is first.
 TYPED_TEST_P(PacketQueues, SendInOrderByManyGroups) {
   using Queue = typename TestFixture::TestQueue;
   constexpr std::uint32_t kGroups = TestFixture::TestRunner::kGroups;
@@ -168,7 +170,7 @@ TYPED_TEST_P(PacketQueues, SendInOrderByManyGroups) {
   }
 }
 
-/// Several recycle and give back at a time, as groups do that share a queue.
+/// Several groups that share a queue recycle and give back frames at the same time.
 TYPED_TEST_P(PacketQueues, HaveFramesComeHomeByManyGroups) {
   using Queue = typename TestFixture::TestQueue;
   constexpr std::uint32_t kCount = TestFixture::TestRunner::kSharedRounds;
@@ -180,7 +182,7 @@ TYPED_TEST_P(PacketQueues, HaveFramesComeHomeByManyGroups) {
   this->run(3, body);
   EXPECT_EQ(this->reports()[0].count, kCount);
   this->wire().drain(kCount);
-  // Who sends recycles too, uncounted: so until all frames are there, or no more come.
+  // A sender recycles too, uncounted: so repeat until all frames are there, or no more come.
   for (std::uint32_t i = 0; i < 100 && this->wire().frames_at_home() != 128; ++i) {
     this->run(1, RecycleRest<Queue>{this->queue(), this->wire().frames_at_home() < 128 ? 1U : 0U,
                                     this->reports()});
@@ -206,7 +208,7 @@ TYPED_TEST_P(PacketQueues, AnswerEchoesAndPings) {
     Bytes frame = FrameMaker::make(kind);
     if (i % 11 == 10) frame[frame.size() - 1] ^= 1;  // a wrong checksum, or a byte of no payload
     this->wire().add(frame);
-    // The same on the host, whose answers headers_test looks at.
+    // The host makes the same answers; headers_test checks those.
     const auto size = static_cast<std::uint32_t>(frame.size());
     const Headers headers = parse_frame(frame.data(), size);
     if (make_udp_echo(frame.data(), headers, 0) || make_ping_reply(frame.data(), headers)) {
@@ -293,7 +295,7 @@ class TestItems {
   Shared<Place> statuses_, items_;
 };
 
-/// What needs no queue.
+/// Tests functions that need no queue.
 template <class Runner>
 class PacketFunctions : public kernels::test::RunnerSuite<Runner> {};
 TYPED_TEST_SUITE_P(PacketFunctions);
@@ -339,7 +341,7 @@ TYPED_TEST_P(PacketFunctions, HandItemsBothWays) {
   }
 }
 
-/// Frames right and wrong are found to be what the host finds, whose answers headers_test looks at.
+/// Valid and invalid frames are parsed as on the host, whose results headers_test checks.
 TYPED_TEST_P(PacketFunctions, ParseFrames) {
   constexpr std::uint32_t kStride = 256;
   constexpr std::uint32_t kCount = 400;

@@ -7,7 +7,7 @@
 #include "kernels/packet/datagram.hpp"
 #include "tests/kernels/packet/frame_maker.hpp"
 
-/// Requests in datagrams, and what answers them.
+/// Requests in datagrams, and checks of their answers.
 namespace offload::kernels::packet::test {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -17,7 +17,7 @@ inline void store_word(std::uint8_t* to, std::uint32_t value) {
   store_16(to + 2, value & 0xffff);
 }
 
-/// A frame with a request of `length` bytes, byte i of which is i + `sequence`.
+/// Returns a frame with a request of `length` bytes, byte i of which is i + `sequence`.
 inline Bytes request_frame(std::uint32_t length, std::uint32_t sequence, FrameKind kind = {}) {
   kind.payload = kDatagramHeader + length;
   Bytes frame = FrameMaker::make(kind);
@@ -35,7 +35,7 @@ inline Bytes request_frame(std::uint32_t length, std::uint32_t sequence, FrameKi
   return frame;
 }
 
-/// Looks at each field of what answers request_frame(length, sequence, kind) in reverse order.
+/// Checks each field of the reverse service's answer to request_frame(length, sequence, kind).
 inline void expect_reversed(const Bytes& answer, const Bytes& request, std::uint32_t length,
                             std::uint32_t sequence) {
   const auto size = static_cast<std::uint32_t>(answer.size());
@@ -45,7 +45,7 @@ inline void expect_reversed(const Bytes& answer, const Bytes& request, std::uint
   const Headers asked = parse_frame(request.data(), static_cast<std::uint32_t>(request.size()));
   EXPECT_EQ(headers.source_port, asked.destination_port);
   EXPECT_EQ(headers.destination_port, asked.source_port);
-  EXPECT_EQ(headers.payload, asked.payload);  // tags, options, extensions are as they were
+  EXPECT_EQ(headers.payload, asked.payload);  // tags, options, extensions are unchanged
   EXPECT_EQ(headers.end, size);
   EXPECT_TRUE(std::equal(answer.begin(), answer.begin() + 6, request.begin() + 6));
   EXPECT_TRUE(std::equal(answer.begin() + 6, answer.begin() + 12, request.begin()));

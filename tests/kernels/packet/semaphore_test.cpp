@@ -57,7 +57,7 @@ TEST(Semaphore, HandsItemsOver) {
   for (std::uint64_t i = 0; i < 20'000; ++i) take(semaphore, i);
 }
 
-/// Items that come from one side as soon as the other side has answered: both directions.
+/// Each side hands over items as soon as the other side has answered: both directions.
 TEST(Semaphore, HandsItemsBothWays) {
   Items there(2);
   Items back(2);
@@ -97,7 +97,7 @@ TEST(Semaphore, SaysWhenNothingComes) {
   set_status(SingleLane{}, items.view(), 0, ItemStatus::ready);
   EXPECT_EQ(wait_for_item(SingleLane{}, items.view(), 0, false, {1000}, status),
             WorkResult::timed_out);
-  // Nor is it free for who gives the next lap's, before it was taken.
+  // Nor is it free for the giver of the next lap's item, before this one was taken.
   EXPECT_EQ(status_of(items.view(), 2), ItemStatus::earlier);
   set_status(SingleLane{}, items.view(), 0, ItemStatus::free);
   EXPECT_EQ(status_of(items.view(), 2), ItemStatus::free);

@@ -13,13 +13,13 @@
 #include "kernels/packet/queue.hpp"
 #include "tests/kernels/bodies/host_runner.hpp"
 
-/// What is at the other side of a queue in tests. `Place` says which memory a test's groups reach
+/// The other side of a queue in tests. `Place` selects the memory that a test's groups reach
 /// (HostPlace, DeviceGroups).
 namespace offload::kernels::packet::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A thread that takes turns until it is told to end, and then until a condition holds, or 20 s.
+/// A thread that takes turns until end() is called, and then until a condition holds, or for 20 s.
 class Turns {
  public:
   Turns() = default;
@@ -27,7 +27,7 @@ class Turns {
   Turns& operator=(const Turns&) = delete;
   ~Turns() { end(); }
 
-  /// `turn`() says whether there was work; `is_done`() is asked once it is told to end.
+  /// `turn`() returns whether there was work; `is_done`() is called only after end().
   template <class Turn, class IsDone>
   void begin(Turn turn, IsDone is_done) {
     thread_ = std::thread([this, turn, is_done] {
@@ -53,7 +53,7 @@ class Turns {
   std::thread thread_;
 };
 
-/// A ring of AF_XDP: its words, each on a line of its own, and entries.
+/// A ring of AF_XDP: its words, each on its own cache line, and its entries.
 template <class Place, class Entry>
 class TestRing {
  public:
@@ -70,7 +70,7 @@ class TestRing {
   typename Place::Memory memory_;
 };
 
-/// Frames of two homes, of as many each: those to be received into, and those to be sent.
+/// Frames in two rings, equally many in each: those to receive into, and those to send.
 template <class Place>
 class TestFrames {
  public:
@@ -101,7 +101,7 @@ class TestFrames {
   [[nodiscard]] std::size_t size() const { return std::size_t{2} * frames_ * kFrameBytes; }
   [[nodiscard]] FrameRing* homes() const { return reinterpret_cast<FrameRing*>(homes_.data()); }
   [[nodiscard]] Frames view() const { return {bytes(), homes(), kFrameBytes, frames_, 2}; }
-  /// Frames that lie in the two rings.
+  /// Returns the number of frames in the two rings.
   [[nodiscard]] std::uint32_t at_home() const {
     std::uint32_t count = 0;
     for (int home = 0; home < 2; ++home) {
@@ -118,10 +118,10 @@ class TestFrames {
   typename Place::Scratch orders_;
 };
 
-/// What the Linux kernel does at the other side of AF_XDP's rings, in a thread: it takes frames of
-/// the fill ring for packets that come, and completes those that are sent. The same orders as the
-/// kernel's xsk_queue.h: acquire of the other side's position, release of its own. One hardware
-/// queue with one queue.
+/// Emulates the Linux kernel at the other side of AF_XDP's rings, in a thread: it takes frames of
+/// the fill ring for packets that arrive, and completes those that are sent. It uses the memory
+/// orders of the kernel's xsk_queue.h: acquire for the other side's position, release for this
+/// side's. One hardware queue with one queue.
 template <class Place>
 class RingWire {
  public:
@@ -145,9 +145,9 @@ class RingWire {
 
   [[nodiscard]] const Queue& queue() const { return queue_; }
 
-  /// A packet that is to come.
+  /// Adds a packet that will arrive.
   void add(Bytes packet) { coming_.push_back(std::move(packet)); }
-  /// From here on the driver works.
+  /// Starts the driver.
   void start() {
     turns_.begin(
         [this] {
@@ -156,15 +156,15 @@ class RingWire {
         },
         [this] { return sent_.size() >= expected_ && !carry_out(); });
   }
-  /// On return all that was sent is there, which is at least so many.
+  /// Returns once all packets that were sent, at least `expected`, are in sent().
   void drain(std::size_t expected = 0) {
     expected_ = expected;
     turns_.end();
   }
-  /// The end; what broke the format of the queue, or nothing.
+  /// Ends the wire. Returns the violation of the queue's format; empty if there was none.
   static std::string stop() { return {}; }
   [[nodiscard]] const std::vector<Bytes>& sent() const { return sent_; }
-  /// Frames that nobody uses.
+  /// Returns the number of unused frames.
   [[nodiscard]] std::uint32_t frames_at_home() const { return frames_.at_home(); }
 
  private:

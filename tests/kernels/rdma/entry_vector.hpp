@@ -12,7 +12,7 @@
 
 #include "kernels/rdma/wqe.hpp"
 
-/// A request and the entry that libmlx5 makes of it, as a line of text.
+/// A request and the entry that libmlx5 makes from it, as a line of text.
 namespace offload::kernels::rdma::test {
 
 struct EntryVector {
@@ -23,7 +23,7 @@ struct EntryVector {
   std::vector<std::uint8_t> inline_data;
   std::vector<std::uint8_t> entry;
 
-  /// `work`, with its pointers to the data here.
+  /// Returns `work`, with its pointers to the data here.
   [[nodiscard]] SendWork request() const {
     SendWork request = work;
     request.buffers = buffers.data();
@@ -53,8 +53,8 @@ inline std::vector<std::uint8_t> bytes_of(const std::string& hex) {
   return bytes;
 }
 
-/// position queue opcode flags immediate raddr rkey compare_add swap, inline data, the number of
-/// buffers with address, length and lkey of each, and the entry; numbers in hexadecimal.
+/// Writes: position queue opcode flags immediate raddr rkey compare_add swap, inline data, the
+/// number of buffers with address, length and lkey of each, and the entry; numbers in hexadecimal.
 inline std::ostream& operator<<(std::ostream& out, const EntryVector& vector) {
   const SendWork& work = vector.work;
   out << std::hex << vector.position << ' ' << vector.queue << ' '
@@ -87,7 +87,8 @@ inline std::istream& operator>>(std::istream& in, EntryVector& vector) {
   return in;
 }
 
-/// Any request that libmlx5 has for one of its own: with `most_inline` bytes inline at most.
+/// Returns a random request for which libmlx5 has an equal one, with at most `most_inline` inline
+/// bytes.
 inline EntryVector any_request(std::mt19937_64& random, std::uint32_t most_inline) {
   constexpr Opcode kAll[] = {
       Opcode::rdma_write, Opcode::rdma_write_with_imm, Opcode::send,     Opcode::send_with_imm,

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-/// Entries and completions of raw packets are those that infiniband/mlx5dv.h describes.
+/// Checks that entries and completions of raw packets are those that infiniband/mlx5dv.h describes.
 namespace offload::kernels::rdma {
 namespace {
 
@@ -16,13 +16,13 @@ constexpr std::uint32_t kBlocks = 4;
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// The entry as the structs and functions of mlx5dv.h make it.
+/// Returns the entry as the structs and functions of mlx5dv.h make it.
 Bytes by_mlx5dv(std::uint64_t position, const RawWork& work) {
   Bytes bytes(kBlockBytes);
   auto* const control = reinterpret_cast<mlx5_wqe_ctrl_seg*>(bytes.data());
   auto* const ethernet = reinterpret_cast<mlx5_wqe_eth_seg*>(control + 1);
   Bytes header(work.bytes, work.bytes + work.inline_bytes);
-  header.reserve(1);  // the function wants an address, also of no bytes
+  header.reserve(1);  // the function needs an address, even for no bytes
   mlx5dv_set_eth_seg(ethernet, work.checksums, 0, static_cast<std::uint16_t>(work.inline_bytes),
                      header.data());
   const std::size_t inlined = work.inline_bytes > 2 ? sizeof *ethernet : 16;
@@ -81,7 +81,7 @@ TEST(RawPacketCompletion, IsReadWhereMlx5HasItsFields) {
     EXPECT_EQ(completion.time, 0x1234'5678'9abc'def0U);
     EXPECT_EQ(ip_is_right(completion), (found & 1) != 0);
     EXPECT_EQ(transport_is_right(completion), (found & 2) != 0);
-    // What stands for a card writes the same.
+    // make_cqe(), which stands for a card, writes the same.
     Completion made = completion;
     made.ethernet = ethernet_word((found & 1) != 0, (found & 2) != 0);
     const Cqe written = make_cqe(made, 0, 4);

@@ -5,19 +5,20 @@
 #include "kernels/rdma/put.hpp"
 #include "kernels/rdma/receive.hpp"
 
-/// What groups do with queues in the tests, on a GPU and on the host. A body is called by every
-/// lane of each group, with the group's number; it says in a report which step went wrong.
+/// The tests' bodies that work with queues, on a GPU and on the host. Every lane of each group
+/// calls a body, with the group's number; the body writes in a report which step went wrong.
 namespace offload::kernels::rdma::test {
 
-/// Of one group: its memory is three areas of the same size and a few words behind them.
+/// One group's queues and memory, which is three areas of the same size and a few words behind
+/// them.
 template <class Queue>
 struct Party {
   Queue queue;
   ReceiveQueue receives;  ///< of the peer of the queue
   std::uint8_t* from;
   std::uint8_t* back;
-  std::uint8_t* there;   ///< what the peer's is
-  std::uint64_t* words;  ///< 0: the peer's, 1: what was there, 2: the signal, 8 on: the peer's
+  std::uint8_t* there;   ///< the peer's area
+  std::uint64_t* words;  ///< 0: the peer's, 1: the old value, 2: the signal, 8 on: the peer's
   std::uint32_t key;
 };
 
@@ -34,7 +35,7 @@ OFFLOAD_HOST_DEVICE inline WaitLimit seconds(std::uint64_t count) {
   return {count * 1'000'000'000U};
 }
 
-/// Posts every operation, waits for it and looks at what it did.
+/// Posts every operation, waits for it and checks its effect.
 template <class Queue>
 struct EveryOperation {
   const Party<Queue>* parties;
@@ -74,7 +75,8 @@ struct EveryOperation {
     return same;
   }
 
-  /// Fills what is sent with what no round before had, and clears where it comes to.
+  /// Fills the sent area with bytes that no earlier round had, and writes other bytes to the
+  /// target.
   template <class Group>
   OFFLOAD_HOST_DEVICE void prepare(const Group& group, const Party<Queue>& party,
                                    std::uint32_t seed, std::uint8_t* to) const {
@@ -141,7 +143,7 @@ struct EveryOperation {
     if (result == WorkResult::done) result = wait_for(group, queue, ticket, limit);
     bool right = party.words[1] == sum && party.words[0] == sum + 5;
     if (!is_done(group, report, 20, result, right)) return false;
-    for (std::uint32_t i = 0; i < 2; ++i) {  // the second finds another value
+    for (std::uint32_t i = 0; i < 2; ++i) {  // the second returns another value
       result = compare_swap(group, queue, word, sum + 5, sum + 9, before, limit, ticket);
       if (result == WorkResult::done) result = wait_for(group, queue, ticket, limit);
       right = party.words[1] == sum + (i == 0 ? 5 : 9) && party.words[0] == sum + 9;
@@ -212,7 +214,7 @@ struct EveryOperation {
 };
 
 /// Many groups post to one queue, no two the same number of entries; each entry adds 1 to one word,
-/// and what it found there is left in a place of its own.
+/// and the value that it found there is stored in a separate place.
 struct SharedAdds {
   SharedQueue queue;
   Report* reports;
@@ -251,7 +253,8 @@ struct SharedAdds {
   }
 };
 
-/// What a wait that has no end gives: of a post to a full ring, of an operation and of a receive.
+/// Stores the results of waits that never end: of a post to a full ring, an operation and a
+/// receive.
 template <class Queue>
 struct Unanswered {
   const Party<Queue>* parties;

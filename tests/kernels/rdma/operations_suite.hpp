@@ -10,12 +10,13 @@
 #include "tests/kernels/rdma/model_card.hpp"
 #include "tests/kernels/rdma/operations_body.hpp"
 
-/// The operations by threads, warps and blocks, on queues of their own and on shared ones, with the
-/// model of a card behind them. A runner says where the groups run and which memory is theirs.
+/// Runs the operations by threads, warps and blocks, on exclusive queues and on shared ones, with
+/// the model of a card behind them. A runner selects where the groups run and which memory they
+/// use.
 namespace offload::kernels::rdma::test {
 
-/// The queues and memory of some groups. Each group's queue goes to a peer whose receives are the
-/// group's too, so that it sees both ends.
+/// The queues and memory of some groups. Each group's queue sends to a peer whose receives are the
+/// group's too, so that the group sees both ends.
 template <class Runner, class Queue>
 class Parties {
  public:
@@ -148,7 +149,7 @@ TYPED_TEST_P(RdmaOperations, WithADoorbellAlone) {
   check_every_operation<SharedQueue, TypeParam>({1, 8, 24, false}, TypeParam::kRounds, 6);
 }
 
-// Each entry is carried out once, in its turn, whatever groups post at the same time.
+// Each entry is carried out once, in its turn, whichever groups post at the same time.
 TYPED_TEST_P(RdmaOperations, ManyGroupsPostToOneQueue) {
   for (const std::uint32_t seed : {ModelCard::kPolite, 7U}) {
     ModelCard card(seed);
@@ -176,7 +177,7 @@ TYPED_TEST_P(RdmaOperations, ManyGroupsPostToOneQueue) {
 TYPED_TEST_P(RdmaOperations, LeaveWhenNobodyAnswers) {
   const auto check = [](auto queue) {
     using Queue = decltype(queue);
-    ModelCard card;  // which is not started
+    ModelCard card;  // not started
     Parties<TypeParam, Queue> parties(card, {1, 4, 64});
     Shown<WorkResult, TypeParam> results(4);
     Shown<std::uint32_t, TypeParam> stop(1);

@@ -11,7 +11,7 @@
 #include "kernels/rdma/put.hpp"
 #include "tests/kernels/rdma/model_card.hpp"
 
-/// The steps of a shared queue, one after the other by one thread.
+/// One thread runs the steps of a shared queue, one after the other.
 namespace offload::kernels::rdma {
 namespace {
 
@@ -31,7 +31,7 @@ class SharedQueueTest : public testing::Test {
     work.flags = kSignaled;
     write_entry(queue_.queue.ring, position, queue_.queue.number, 1, work);
   }
-  /// As the card, of the entry at `position`.
+  /// Completes the entry at `position`, as the card does.
   void complete(std::uint64_t position, Syndrome syndrome = Syndrome::none) {
     Completion completion{};
     completion.counter = static_cast<std::uint16_t>(position);
@@ -100,7 +100,7 @@ TEST_F(SharedQueueTest, CreditsAreExact) {
   for (std::uint64_t i = 0; i < kBlocks; ++i) write(i);
   publish(kOne, queue_, 0, kBlocks - 1, 1);
   publish(kOne, queue_, kBlocks - 1, kBlocks, 1);
-  complete(2);  // and with it those before
+  complete(2);  // also completes the entries before it
   EXPECT_EQ(look(kOne, queue_), 1U);
   EXPECT_TRUE(is_completed(kOne, queue_, 2));
   EXPECT_FALSE(is_completed(kOne, queue_, 3));
@@ -140,8 +140,9 @@ TEST_F(SharedQueueTest, ACompletionOfNothingIsAnError) {
   EXPECT_EQ(state_.completed, 0U);
 }
 
-/// Runs `work` on another thread; returns once it is done, without that thread's writes being
-/// ordered before what follows: so ThreadSanitizer sees whether the queue itself orders them.
+/// Runs `work` on another thread; returns once it is done, without an order between that thread's
+/// writes and the caller's next steps: so ThreadSanitizer sees whether the queue itself orders
+/// them.
 template <class Work>
 void beside(const Work& work, std::jthread& thread) {
   static std::atomic<bool> done;
@@ -185,7 +186,7 @@ TEST_F(SharedQueueTest, WhoLearnsThatAnEntryIsCompletedSeesWhatItDid) {
   EXPECT_EQ(payload, 7U);
 }
 
-// Positions that a card sees wrap at 65,536, and marks of a lap before are none.
+// Positions that a card sees wrap at 65,536, and marks of an earlier lap are invalid.
 TEST_F(SharedQueueTest, ManyLaps) {
   for (std::uint64_t i = 0; i < 70'000; ++i) {
     std::uint64_t position = 0;

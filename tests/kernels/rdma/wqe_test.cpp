@@ -10,7 +10,7 @@
 
 #include "kernels/rdma/queue_pair.hpp"
 
-/// Entries are those that infiniband/mlx5dv.h describes, byte for byte.
+/// Checks that entries are those that infiniband/mlx5dv.h describes, byte for byte.
 namespace offload::kernels::rdma {
 namespace {
 
@@ -38,7 +38,7 @@ TEST(Wqe, NumbersAreThoseOfMlx5) {
   EXPECT_EQ(int{kFence}, int{MLX5_WQE_CTRL_FENCE});
 }
 
-/// The entry as the structs and functions of mlx5dv.h make it.
+/// Returns the entry as the structs and functions of mlx5dv.h make it.
 Bytes by_mlx5dv(std::uint64_t position, std::uint32_t queue, const SendWork& work) {
   Bytes bytes(sizeof(mlx5_wqe_ctrl_seg));
   const auto append = [&](const auto& segment) {
@@ -137,14 +137,14 @@ TEST(Wqe, EntriesAreThoseOfMlx5dv) {
     write_entry(memory.ring(), position, queue, segments, work);
     const Bytes expected = by_mlx5dv(position, queue, work);
     ASSERT_EQ(memory.read(position, segments), expected) << "entry " << i;
-    // And as lanes write it, each a segment.
+    // The entry is the same as lanes write it, each a segment.
     const std::uint32_t lane = static_cast<std::uint32_t>(number()) % segments;
     const Segment part = segment_at(position, queue, segments, work, lane);
     ASSERT_EQ(std::memcmp(&part, &expected[lane * sizeof part], sizeof part), 0) << "entry " << i;
   }
 }
 
-// What mlx5dv.h has no struct for.
+// Checks the wait entries, for which mlx5dv.h has no struct.
 TEST(Wqe, AWaitIsThatOfACard) {
   const std::uint32_t number = 0xab'cdef;
   Cqe cqe{};

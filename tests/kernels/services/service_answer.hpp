@@ -14,7 +14,8 @@ inline Octets octets_of(std::string_view text) {
   return {text.begin(), text.end()};
 }
 
-/// What a service answers to `request`, asked by a group of one as FlatResponse: without a channel.
+/// Returns a service's answer to `request`, given by a group of one as FlatResponse: without a
+/// channel.
 template <class Service>
 Octets answer_of(const Service& service, const Octets& request) {
   const auto length = static_cast<std::uint32_t>(request.size());

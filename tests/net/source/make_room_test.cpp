@@ -13,8 +13,8 @@ struct Peer {
   int number;
 };
 
-/// Who makes room in a row of peers, each told by the letter of its source: the source and the
-/// place in the row of each.
+/// Returns the peers that must make room in a row of peers, each given by the letter of its source:
+/// for each the source and its place in the row.
 std::string chosen(const std::string& sources, std::size_t count) {
   std::deque<Peer> peers;
   std::vector<Peer*> all;

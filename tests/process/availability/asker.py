@@ -1,4 +1,4 @@
-"""A client that notices whatever goes wrong with its answers."""
+"""A client that checks its answers and notices every fault."""
 import struct
 import threading
 
@@ -7,12 +7,13 @@ from wire import Wire, frame, reverse
 
 
 class Asker(threading.Thread):
-    """A client that asks with payloads of which no two are alike, some in flight all the time, and
+    """A client that sends payloads of which no two are alike, keeps some in flight all the time, and
     checks each answer. stop() ends it and raises if anything was wrong."""
 
     def __init__(self, port, in_flight=40, size=None, patience=60 * TIME_FACTOR,
                  source=None):
-        """`size`: of each request, a multiple of 8; by default all up to some 600 bytes. `source`: its address."""
+        """`size`: the length of each request, a multiple of 8; by default all up to some 600 bytes. `source`: its
+        address."""
         super().__init__(daemon=True)
         self.wire = Wire(port, source=source)
         self.wire.socket.settimeout(patience)
@@ -26,7 +27,7 @@ class Asker(threading.Thread):
     def run(self):
         try:
             self.ask()
-        except Exception as failure:  # whatever it is: stop() raises it
+        except Exception as failure:  # of any kind: stop() raises it
             self._failure = failure
 
     def payload(self, number):
@@ -55,7 +56,7 @@ class Asker(threading.Thread):
 
 
 def wait_for_progress(asker, answers=200):
-    """Until it got so many answers more."""
+    """Waits until the asker has `answers` more answers."""
     aim = asker.answered + answers
     wait_until(lambda: asker.answered >= aim or not asker.is_alive(), f"{answers} more answers")
     if not asker.is_alive():

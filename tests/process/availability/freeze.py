@@ -1,4 +1,4 @@
-"""Freezes one thread of a program, as a GPU that hangs does; the others go on."""
+"""Freezes one thread of a program, as a GPU that hangs does; its other threads continue."""
 import contextlib
 import ctypes
 import os
@@ -22,7 +22,7 @@ def _ptrace(request, thread):
 
 
 def thread_of(program, name):
-    """The id of the thread with that name."""
+    """Returns the id of the thread with that name."""
     for task in Path(f"/proc/{program.pid}/task").iterdir():
         if (task / "comm").read_text().strip() == name:
             return int(task.name)
@@ -30,8 +30,8 @@ def thread_of(program, name):
 
 
 class FrozenThread:
-    """A thread that is stopped from here on until thaw(). Of the Python thread that makes it
-    (ptrace(2)). A process that ends meanwhile is gone only after wait_for_end() or thaw()."""
+    """A thread that is stopped from its construction until thaw(). Only the Python thread that created it may use
+    it (ptrace(2)). A process that ends meanwhile is gone only after wait_for_end() or thaw()."""
 
     def __init__(self, program, name="worker-0"):
         self.id = thread_of(program, name)
@@ -45,7 +45,7 @@ class FrozenThread:
             _ptrace(PTRACE_DETACH, self.id)
 
     def wait_for_end(self):
-        """Until the thread has ended with its process."""
+        """Waits until the thread has ended with its process."""
         wait_until(lambda: os.waitpid(self.id, WAIT_FOR_THREADS | os.WNOHANG)[0],
                    f"thread {self.id} ends", 2 * PATIENCE)
 

@@ -1,5 +1,5 @@
-"""Workers that freeze, as a whole or in the thread that serves a channel: their requests go to
-another, and what they write when they go on reaches nobody."""
+"""Workers freeze, as a whole or in the thread that serves a channel: another worker gets their requests, and no client
+receives what they write when they continue."""
 import errno
 import os
 import shutil
@@ -17,17 +17,17 @@ from wire import WORKER_UNAVAILABLE, Wire, frame, payloads, reverse
 
 pytestmark = [needs_cpu_worker, on_one_machine]
 
-# The least that there is.
+# The smallest timeout that is allowed.
 TIMEOUT = ["--worker-timeout", "1s"]
 STUCK = "it has answered no request on channel 0 for"
-# With a sanitizer, the longest message alone takes a busy machine longer than the timeout.
+# With a sanitizer, a busy machine needs longer than the timeout for the longest message alone.
 LENGTHS = {"64B": 64, "4KiB": 4096, "64KiB": 64 << 10, "1MiB": 1 << 20} | (
     {"16MiB": 16 << 20} if TIME_FACTOR == 1 else {})
 SIZES = pytest.mark.parametrize("size", LENGTHS.values(), ids=LENGTHS.keys())
 
 
 class Stopped:
-    """A whole process, by SIGSTOP."""
+    """A whole process, stopped by SIGSTOP."""
 
     def __init__(self, worker):
         self._worker = worker
@@ -46,11 +46,11 @@ def shape(size):
 
 
 def freeze_in_turn(server, workers, freeze, size, rounds):
-    """Freezes the worker that serves, under load, until another serves; then lets it go on, so that
-    it writes what it was about to write, and attaches again. Every answer must be right."""
+    """Freezes the serving worker under load until another one serves; then lets it continue, so that it
+    writes what it was about to write, and attaches again. Every answer must be right."""
     one, other = workers
     attached = {worker: 1 for worker in workers}
-    # The server reads no more of a client that does not take its answers, and this one sends first.
+    # The server stops reading from a client that does not read its answers, and this one sends first.
     asker = Asker(server.port, in_flight=4 if size <= 65536 else 1, size=size)
     wait_for_progress(asker, 10)
     for turn in range(1, rounds + 1):
@@ -86,16 +86,16 @@ def test_a_frozen_worker_goes_on(stage, freeze, size):
 
 
 def test_without_pidfd_open(stage):
-    """As in a container whose seccomp profile does not know it."""
+    """pidfd_open() is denied, as in a container whose seccomp profile does not know it."""
     wrapper = denying("pidfd_open", errno.EPERM)
     server = stage.server(*TIMEOUT, *shape(65536), wrapper=wrapper)
     freeze_in_turn(server, two_workers(stage, server, wrapper), Stopped, 65536, rounds=2)
 
 
 class NamespacedProgram(Program):
-    """In a PID namespace of its own, as in a container of its own. Signals go to the program, not to
-    unshare(1), which leaves with the program's status. LeakSanitizer stops a program's threads by
-    numbers that they do not have in there, and takes what the others hold for leaks: it is off."""
+    """A program in a separate PID namespace, as in a separate container. Signals go to the program, not to
+    unshare(1), which exits with the program's status. LeakSanitizer stops a program's threads by
+    numbers that they do not have in the namespace, and reports the memory of the others as leaks: it is off."""
 
     def __init__(self, folder, name, *options):
         options_of_asan = os.environ.get("ASAN_OPTIONS", "")
@@ -123,7 +123,7 @@ def can_unshare():
 
 @pytest.mark.skipif(not can_unshare(), reason="no PID namespace can be made here (needs root)")
 def test_workers_in_other_pid_namespaces(stage):
-    """As in containers of their own: to the server they are process 1, or nobody's."""
+    """The workers are as in separate containers: to the server they are process 1, or have no process id."""
     server = stage.server(*TIMEOUT, *shape(65536))
 
     def worker(*options):
@@ -138,7 +138,7 @@ def test_workers_in_other_pid_namespaces(stage):
 
 @FREEZES
 def test_without_another_worker(stage, freeze):
-    """Its requests are refused, in time; it serves again when it goes on."""
+    """Its requests are refused in time; it serves again when it continues."""
     server, worker = stage.pair(*TIMEOUT)
     with Wire(server.port) as wire:
         wire.ask([b"before"])
@@ -155,7 +155,7 @@ def test_without_another_worker(stage, freeze):
 
 
 def test_a_worker_that_stays_frozen_leaves_with_a_status_of_its_own(stage):
-    """Its control thread learns that it is given up, and cannot end the thread that hangs."""
+    """Its control thread learns that the server has dropped the worker, and cannot end the thread that hangs."""
     server, worker = stage.pair(*TIMEOUT)
     other = stage.worker("--stand-by")
     other.wait_for_log("standing by")
@@ -169,7 +169,7 @@ def test_a_worker_that_stays_frozen_leaves_with_a_status_of_its_own(stage):
 
 
 def test_an_idle_worker_that_freezes_is_no_failure(stage):
-    """It owes nothing."""
+    """It has no request to answer."""
     server, worker = stage.pair(*TIMEOUT)
     with Wire(server.port) as wire:
         wire.ask([b"before"])

@@ -1,5 +1,5 @@
-"""A server that is paused, as by a debugger, a freezer of containers or its virtual machine: the
-time is lost to it, and nobody else is to blame. Limits are small, so that short pauses outlast them."""
+"""A server is paused, as by a debugger, a freezer of containers or its virtual machine: it loses the time, and must
+not blame its peers for it. Limits are small, so that short pauses exceed them."""
 import contextlib
 import signal
 import time
@@ -17,14 +17,15 @@ LIMITS = [option for name, limit in (("worker", 1), ("request", 1), ("frame", 1)
                                      ("idle", 2))
           for option in (f"--{name}-timeout", f"{limit * SECOND:.0f}s")]
 PAUSE = 2.5 * SECOND
-# A worker gives a server up after 5 s of silence.
+# A worker disconnects from a server after 5 s of silence.
 LONG_PAUSE = 6
 
 
 @contextlib.contextmanager
 def paused(*programs, seconds=PAUSE, once=lambda: True):
-    """The pause is what is tested: nothing else takes as long. It begins when `once()` is true, which is asked
-    while the programs stand still: else their limits run for as long as a busy machine keeps it from being asked."""
+    """Pauses the programs for `seconds`, longer than anything else here takes. The pause begins when `once()` is true,
+    which is checked while the programs are stopped: a busy machine could otherwise delay the check beyond their
+    limits."""
     def stopped():
         for program in programs:
             program.stop()
@@ -66,7 +67,8 @@ def test_no_limit_counts_a_pause(stage, with_worker):
 
 
 def test_a_worker_that_gave_the_server_up_serves_again(stage):
-    """Rightly, as it was not paused itself. No request waits for it for as long as --worker-timeout."""
+    """The worker was right to do so, as it was not paused itself. No request waits for it as long as
+    --worker-timeout."""
     patience = f"{2 * TIME_FACTOR:.0f}s"
     server, worker = stage.pair("--worker-timeout", patience, "--max-message-length", 1024)
     asker = Asker(server.port)

@@ -1,4 +1,4 @@
-"""--request-timeout: what is not answered in time is refused, by name, and only that."""
+"""--request-timeout: only requests that are not answered in time are refused, with an error that says so."""
 import signal
 
 from harness import TIME_FACTOR, needs_cpu_worker
@@ -10,7 +10,7 @@ LIMITS = ["--request-timeout", f"{300 * min(TIME_FACTOR, 3):.0f}ms", "--worker-t
 
 
 def test_a_request_that_is_not_answered_in_time(stage):
-    """What the worker answers later is dropped."""
+    """The worker's later answers are dropped."""
     server, worker = stage.pair(*LIMITS, "--max-concurrent-messages", 8)
     with Wire(server.port) as wire, Wire(server.port) as other:
         wire.ask([b"in time"])

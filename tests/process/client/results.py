@@ -1,4 +1,4 @@
-"""What the load client's tests read with code of their own: its JSON, its log of requests, and
+"""Reads the output of the load client for its tests, with separate code: its JSON, its log of requests, and
 HdrHistogram's encoding."""
 import base64
 import csv
@@ -11,11 +11,11 @@ from collections import Counter
 from harness import RIGHT, TIME_FACTOR
 
 _numbers = itertools.count()
-STEP_BITS = 7  # of 2 significant digits: a power of two is divided into 128 buckets
+STEP_BITS = 7  # for 2 significant digits: a power of two is divided into 128 buckets
 
 
 def start(stage, server, *options, **where):
-    """The client, with a JSON file of its own."""
+    """Starts the client, with a JSON file for it alone."""
     path = stage.folder / f"result-{next(_numbers)}.json"
     client = stage.client(server, *options, "--output", path, **where)
     client.json_file = path
@@ -23,32 +23,32 @@ def start(stage, server, *options, **where):
 
 
 def finish(client, status=RIGHT):
-    """Its JSON, after it ended with `status`, or one of several."""
+    """Returns the client's JSON, after it has ended with `status`, or one of several."""
     allowed = (status,) if isinstance(status, int) else status
     assert client.wait(60 * TIME_FACTOR) in allowed, client.out + client.log
     return json.loads(client.json_file.read_text())
 
 
 def load(stage, server, *options, status=RIGHT):
-    """The JSON of a client's whole life."""
+    """Runs a client to its end and returns its JSON."""
     return finish(start(stage, server, *options), status)
 
 
 def load_once(stage, server, *options, status=RIGHT):
-    """The one run in it."""
+    """Runs a client and returns the only run in its JSON."""
     run, = load(stage, server, *options, status=status)["runs"]
     return run
 
 
 def requests_of(path):
-    """The lines of --log-requests, numbers as such."""
+    """Returns the lines of --log-requests, with numbers as such."""
     with open(path, newline="") as file:
         return [{name: int(text) if name != "outcome" else text for name, text in line.items()}
                 for line in csv.DictReader(file)]
 
 
 def _variable_numbers(data):
-    """ZigZag LEB128, of 9 bytes at most: all eight bits of the ninth count."""
+    """Decodes ZigZag LEB128 of at most 9 bytes, where all eight bits of the ninth count."""
     at = 0
     while at < len(data):
         value = 0
@@ -62,7 +62,7 @@ def _variable_numbers(data):
 
 
 def decode_histogram(text):
-    """The counts by bucket of HdrHistogram's V2 encoding, compressed."""
+    """Returns the counts by bucket of HdrHistogram's compressed V2 encoding."""
     data = base64.b64decode(text, validate=True)
     cookie, length = struct.unpack_from(">II", data)
     assert cookie == 0x1c849314 and len(data) == 8 + length
@@ -79,6 +79,6 @@ def decode_histogram(text):
 
 
 def bucket_of(nanoseconds):
-    """The number of the bucket that a latency belongs to."""
+    """Returns the number of the bucket that a latency belongs to."""
     shift = max(0, nanoseconds.bit_length() - (STEP_BITS + 1))
     return (shift << STEP_BITS) + (nanoseconds >> shift)

@@ -1,5 +1,5 @@
-"""With --on-error count a run goes on through what goes wrong, and counts it by kind; else the first fault
-ends it."""
+"""With --on-error count a run continues after errors, and counts them by kind; without it the first error ends the
+run."""
 import time
 
 import pytest
@@ -12,12 +12,12 @@ COUNT = ["--on-error", "count"]
 
 
 def lost_of(run):
-    """Requests whose connection ended: by a FIN or, where bytes of theirs were unread, by a RST."""
+    """Returns the number of requests whose connection ended: by a FIN or, if it had unread bytes, by a RST."""
     return run["errors"].get("closed", 0) + run["errors"].get("reset", 0)
 
 
 def test_a_server_that_is_killed_and_started_again(stage):
-    """The server is stopped first, so that it is known what is in flight: as much as may be."""
+    """The server is stopped first, so that the number in flight is known: it is the largest allowed."""
     port, connections, window = free_port(), 4, 16
     server = stage.server("-p", port)
     stage.worker()
@@ -31,7 +31,7 @@ def test_a_server_that_is_killed_and_started_again(stage):
     server.stop()
     time.sleep(0.3 * TIME_FACTOR)  # for 1,200 requests: they fill the windows, 64 in all
     server.kill()
-    time.sleep(0.2)  # in which nobody listens
+    time.sleep(0.2)  # during this time no server listens
     stage.server("-p", port).wait_until_listening()
     result = finish(client, 1)
     run, = result["runs"]
@@ -42,7 +42,7 @@ def test_a_server_that_is_killed_and_started_again(stage):
     assert run["errors"]["refused"] >= connections
     assert run["connect_time_us"]["count"] >= 2 * connections
     assert run["valid_responses"] == run["operation_count"]
-    # It went on: there are responses long after the first connections were lost.
+    # The run continued: there are responses long after the first connections were lost.
     requests = requests_of(log)
     lost = [each for each in requests if each["outcome"] != "ok"]
     assert len(lost) == lost_of(run)
@@ -50,13 +50,13 @@ def test_a_server_that_is_killed_and_started_again(stage):
     for connection in range(connections):
         last = max(each["done_ns"] for each in requests if each["connection"] == connection)
         assert last > max(each["done_ns"] for each in lost)
-    # One line for each thread that saw something.
+    # There is one line for each thread that saw an error.
     assert len(result["faults"]) == 2
     assert all("16 requests unanswered" in fault for fault in result["faults"])
 
 
 def test_a_server_that_does_not_come_back(stage):
-    """Each connection is given up when --connect-timeout is over, and then nothing is left to do."""
+    """Each connection is given up after --connect-timeout, and then no connection remains."""
     server, _ = stage.pair()
     client = start(stage, server, "--connections", 3, "--duration", "60s", *COUNT, "--connect-timeout",
                    "200ms")
@@ -77,9 +77,9 @@ def test_too_many_clients(stage):
         run = load_once(stage, server, "--duration", "500ms", *COUNT, status=1)
         assert run["errors"]["too_many_clients"] > 0
         assert run["valid_responses"] == 0
-        # It came back, and was refused again.
+        # The server accepted the connection again, and refused it again.
         assert run["connect_time_us"]["count"] > 1
-        # And it stops at once where errors are not counted.
+        # The run stops at once if errors are not counted.
         run = load_once(stage, server, "--duration", "60s", status=1)
         assert run["errors"] == {"too_many_clients": 1}
 
@@ -89,7 +89,7 @@ def test_frames_that_are_too_long(stage):
     result = load(stage, server, "--size", "2k", "--duration", "500ms", "--max-concurrent-messages", 1,
                   *COUNT, status=1)
     run, = result["runs"]
-    # The server says so and closes: with one in flight, nothing else is lost.
+    # The server sends the error and closes: with one in flight, nothing else is lost.
     assert run["errors"]["frame_too_long"] == run["operation_count"] > 1
     assert run["connect_time_us"]["count"] >= run["operation_count"]
     assert run["valid_responses"] == 0
@@ -97,7 +97,7 @@ def test_frames_that_are_too_long(stage):
 
 
 def test_some_frames_are_too_long(stage):
-    """Of two sizes one is refused, with what was in flight behind it; the other goes on."""
+    """One of two sizes is refused, with the requests that were in flight behind it; the other continues."""
     server, _ = stage.pair("--max-message-length", "1k")
     run = load_once(stage, server, "--mix", "64:99,2k:1", "-i", 3000, "--max-concurrent-messages",
                     4, *COUNT, status=1)
@@ -154,7 +154,7 @@ def test_a_lost_server_stops_the_run(stage, loop):
     assert client.wait(PATIENCE) == 1
     result = finish(client, 1)
     run, = result["runs"]
-    # One thread tells the other to stop, which may have seen it as well by then.
+    # One thread tells the other to stop, which may have seen the error as well by then.
     assert lost_of(run) in (8, 16) and run["unanswered_requests"] == 16
     assert set(run["errors"]) <= {"closed", "reset"}
     assert run["connect_time_us"]["count"] == 2

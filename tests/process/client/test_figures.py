@@ -1,5 +1,5 @@
-"""The load client's figures are those of its requests: percentiles anew from --log-requests, and what
---hlog and --csv have for each second adds up to what the JSON has for the run."""
+"""The load client's figures match its requests: the test computes the percentiles again from --log-requests, and
+the sums over the seconds of --hlog and --csv equal the JSON's figures of the run."""
 import csv
 import importlib
 import math
@@ -13,14 +13,14 @@ from results import bucket_of, decode_histogram, finish, requests_of, start
 
 QUANTILES = {"p50": .5, "p90": .9, "p95": .95, "p99": .99, "p99_9": .999, "p99_99": .9999,
              "p99_999": .99999}
-HALF_A_STEP = 1 / 256  # of 128 buckets in a power of two
+HALF_A_STEP = 1 / 256  # there are 128 buckets in a power of two
 WARM_UP = 0.5
 KINDS = ("service_time", "response_time")
 
 
 @pytest.fixture(scope="module", name="runs")
 def fixture_runs(shared_stage):
-    """An open and a closed loop with all the files that there are."""
+    """Runs an open and a closed loop that write all kinds of files."""
     server, _ = shared_stage.pair()
     found = {}
     for name, options in (
@@ -39,8 +39,8 @@ both = pytest.mark.parametrize("name", ["open", "closed"])
 
 
 def measured(runs):
-    """The requests of the open loop that count: after the warm-up. Its end is where the load thread saw
-    that it was over, so it is found by the count and then checked to be near that time."""
+    """Returns the requests of the open loop that count: those after the warm-up. Its end is the time at which the load
+    thread saw that it was over: it is found by the count and then checked to be near that time."""
     requests = sorted(requests_of(runs["open"].requests), key=lambda each: each["done_ns"])
     count = runs["open"].run["operation_count"]
     warm_up, rest = requests[:-count], requests[-count:]
@@ -79,7 +79,7 @@ def test_the_log_has_every_request_in_a_plausible_order_of_times(runs, name):
 
 
 def intervals_of_log(path):
-    """Of a log of HdrHistogram's: tag, start, length, highest value and counts of each line."""
+    """Yields tag, start, length, highest value and counts of each line of an HdrHistogram log."""
     for line in path.read_text().splitlines():
         if line.startswith(("#", '"')):
             continue
@@ -126,7 +126,7 @@ def test_hdrhistograms_own_reader(runs, tmp_path, monkeypatch):
         assert total.get_total_count() == figures["count"]
         assert {index: total.get_count_at_index(index) for index in range(total.counts_len)
                 if total.get_count_at_index(index)} == decode_histogram(figures["histogram"])
-        # Theirs is the highest value of the bucket, ours its middle.
+        # HdrHistogram gives the highest value of the bucket, the client its middle.
         assert total.get_value_at_percentile(50) / 1e3 == pytest.approx(figures["p50"], rel=2 * HALF_A_STEP)
 
 
@@ -160,7 +160,7 @@ def test_the_seconds_follow_each_other(runs, name):
     intervals = run["intervals"]
     assert intervals[0]["start_s"] == pytest.approx(run["warmup_seconds"], abs=0.2 * TIME_FACTOR)
     for one, other in zip(intervals, intervals[1:]):
-        # Two threads turn to the next second one after the other.
+        # The two threads begin the next second one after the other.
         assert other["start_s"] == pytest.approx(one["start_s"] + one["length_s"], abs=0.2 * TIME_FACTOR)
     covered = sum(interval["length_s"] for interval in intervals)
     assert covered == pytest.approx(run["duration_seconds"], abs=0.2 * TIME_FACTOR)

@@ -1,5 +1,5 @@
-"""Coordinated omission: what a server does not answer while it stands still shows in the response time,
-which counts from when requests were due, and in no closed loop. And who was late is named."""
+"""Coordinated omission: the time in which a stopped server does not answer shows in the response time, which counts
+from the due times of requests, but not in a closed loop. The verdict names the side that was late."""
 import signal
 import time
 from types import SimpleNamespace
@@ -11,14 +11,14 @@ from results import finish, start
 
 RATE = 2000
 SECONDS, STOPPED = 5, 1
-# What this machine's other work may delay without being blamed on anyone here; less than the stop.
+# The delay by other work on this machine that the verdict tolerates; less than the stop.
 TOLERANT = ["--lag-tolerance", f"{min(0.2 * TIME_FACTOR, 0.4 * STOPPED)}s"]
 OPEN = ["--rate", RATE, "--duration", f"{SECONDS}s", *TOLERANT]
 DEADLINE = 0.2
 
 
 def stop_for(program, seconds):
-    """Stops the program for so long; for how long it was."""
+    """Stops the program for about `seconds`; returns the measured time."""
     begin = time.monotonic()
     program.stop()
     time.sleep(seconds)
@@ -28,8 +28,8 @@ def stop_for(program, seconds):
 
 @pytest.fixture(scope="module", name="stopped")
 def fixture_stopped(shared_stage):
-    """Three open loops at a server that stands still for a second: with room for all that is due, with
-    room for little of it, and with a deadline."""
+    """Runs three open loops against a server that is stopped for a second: with room for all due requests, with
+    room for few of them, and with a deadline."""
     server, _ = shared_stage.pair()
     clients = {
         "wide": (start(shared_stage, server, *OPEN, "--max-concurrent-messages", 8192), 0),
@@ -39,15 +39,15 @@ def fixture_stopped(shared_stage):
     }
     for client, _ in clients.values():
         client.wait_for_log("connected to")
-    time.sleep(SECONDS / 5)  # of load before it
+    time.sleep(SECONDS / 5)  # load before the stop
     seconds = stop_for(server, STOPPED)
     results = {name: finish(client, status) for name, (client, status) in clients.items()}
     return SimpleNamespace(seconds=seconds, **results)
 
 
 def late_by(stop, quantile):
-    """The response time at `quantile`, in us, of a run in which nothing else is slow: of those due in
-    the stop, who came at its begin waits for all of it."""
+    """Returns the response time at `quantile`, in us, of a run in which nothing else is slow: a request that is due
+    at the begin of the stop waits for all of it."""
     return max(0, stop - SECONDS * (1 - quantile)) * 1e6
 
 
@@ -59,24 +59,24 @@ def test_the_response_time_shows_the_stop(stopped, name):
         # A wide range: the machine may have been slow before and after it.
         expected = late_by(stopped.seconds, quantile)
         assert response[key] >= 0.6 * expected, key
-        # With room for little, what has gathered is sent a little at a time, and takes as long as that.
+        # With room for few, the requests that have gathered are sent a few at a time, which takes longer.
         if name == "wide":
             assert response[key] <= 1.2 * expected + 1e5 * TIME_FACTOR, key
     assert response["max"] >= 0.6 * stopped.seconds * 1e6
     assert service["p50"] < 0.1 * STOPPED * 1e6
-    # What is noticed only when the time is over is not sent any more.
+    # Requests that are noticed only after the end of the run are not sent any more.
     assert 0.98 * SECONDS * RATE <= run["valid_responses"] == response["count"] <= SECONDS * RATE
 
 
 def test_the_service_time_alone_would_hide_it(stopped):
-    """With 16 in flight, 16 of 10,000 requests were under way when the server stopped."""
+    """With 16 in flight, only 16 of 10,000 requests were in progress when the server stopped."""
     run, = stopped.narrow["runs"]
     assert run["service_time_us"]["p99"] < 0.2 * STOPPED * 1e6
     assert run["service_time_us"]["max"] >= 0.6 * STOPPED * 1e6
 
 
 def test_the_server_is_named(stopped):
-    """Where there was no room for what was due. Where there was, the load was what was asked for."""
+    """The verdict names it if there was no room for the due requests. If there was, the load was as requested."""
     verdict = stopped.narrow["runs"][0]["verdict"]
     assert verdict["code"] == "server_late"
     assert "the server was late" in verdict["text"]
@@ -112,7 +112,7 @@ def test_a_closed_loop_hides_the_stop(stage):
 
 
 def test_the_client_is_named(stage):
-    """Stopped itself, it was too late to tell anything about the server: exit status 4."""
+    """The client was stopped itself, so it was too late to say anything about the server: exit status 4."""
     server, _ = stage.pair()
     client = start(stage, server, "--rate", RATE, "--duration", "2s", "--lag-tolerance", "100ms",
                    "--max-concurrent-messages", 8192)
@@ -124,7 +124,7 @@ def test_the_client_is_named(stage):
     assert "this client was late" in run["verdict"]["text"]
     lag = run["schedule_lag_us"]
     assert 0.6 * seconds * 1e6 <= lag["max"] and lag["p99"] >= 0.6 * (seconds - 0.02) * 1e6
-    # Sent late, the requests still count from when they were due.
+    # Although sent late, the requests count from their due times.
     assert run["response_time_us"]["p99"] >= 0.6 * (seconds - 0.02) * 1e6
     assert run["service_time_us"]["p50"] < 0.1 * seconds * 1e6
 

@@ -1,5 +1,5 @@
-"""Where the load client's results go: JSON in any case, nothing of anybody else's is overwritten, and
-what was there stays until the new results are complete."""
+"""The output of the load client's results: JSON in any case, files that are not its own are not overwritten, and
+the old results stay until the new ones are complete."""
 import json
 import os
 import pty
@@ -18,7 +18,7 @@ FILES = ["--output", "--csv", "--hlog", "--log-requests"]
 
 
 def only_line(client):
-    """What it said on standard error, which is one line."""
+    """Returns the client's output on standard error, which must be one line."""
     line, = client.log.splitlines()
     assert line.startswith("offload-client: ")
     return line
@@ -63,7 +63,7 @@ def test_json_on_standard_output(stage):
 
 @pytest.mark.parametrize("option", FILES)
 def test_a_file_of_somebody_elses(stage, option):
-    """Left alone, and said before anything else: nobody listens at the port."""
+    """The file is not changed, and the error comes before anything else: no server listens at the port."""
     path = stage.folder / "thesis.txt"
     for content in (b"the only copy\n", b'{"program": "another"}', bytes(5000)):
         path.write_bytes(content)
@@ -77,7 +77,7 @@ def test_a_file_of_somebody_elses(stage, option):
 
 @pytest.mark.parametrize("option", FILES)
 def test_a_file_of_its_own_is_replaced(stage, option):
-    """Also an empty one, as mktemp makes; a link stays none, and permissions stay."""
+    """An empty file, as mktemp makes it, is replaced too; no link is left, and the permissions stay."""
     server, _ = stage.pair()
     path = stage.folder / "result"
     path.touch(mode=0o600)
@@ -121,7 +121,7 @@ def test_a_pipe_as_output(stage):
 
 @pytest.fixture(name="old")
 def fixture_old(stage):
-    """A server, and an older result in a folder of its own."""
+    """Starts a server, and writes an older result into a separate folder."""
     server, _ = stage.pair()
     folder = stage.folder / "results"
     folder.mkdir()
@@ -131,9 +131,9 @@ def fixture_old(stage):
 
 
 def test_a_file_that_may_not_grow(stage, old):
-    """As on a disk that is full, for who is not root: the old result stays, and one line says why."""
+    """The limit acts like a full disk, without root: the old result stays, and one line gives the reason."""
     server, path, content = old
-    # In blocks of 512 bytes: enough for the log, and not for the JSON.
+    # The limit is in blocks of 512 bytes: enough for the log, but not for the JSON.
     client = stage.program("offload-client", "-s", "127.0.0.1", "-p", server.port, *LARGE, "--output", path,
                            wrapper=["sh", "-c", "ulimit -f 8; exec \"$@\"", "sh"])
     assert client.wait() == 1
@@ -151,7 +151,7 @@ def can_mount():
 
 @pytest.mark.skipif(not can_mount(), reason="needs root, for a small file system of its own")
 def test_a_full_disk(stage, old):
-    """A file system that only the client and the shell around it see, filled but for a few bytes."""
+    """Only the client and its shell see this file system, which is full but for a few bytes."""
     server, path, content = old
     saved, kept, listing = (stage.folder / name for name in ("saved", "kept", "listing"))
     saved.write_text(content)
@@ -179,7 +179,7 @@ def test_a_client_that_is_killed(stage, old):
 
 
 def run_on_terminal(server, *options):
-    """What a client shows on standard error where that is a terminal, after a run that was right."""
+    """Returns a client's standard error on a terminal, after a successful run."""
     terminal, its_other_end = pty.openpty()
     try:
         done = subprocess.run([BIN / "offload-client", "-s", "127.0.0.1", "-p", str(server.port), *options],
@@ -206,11 +206,11 @@ def test_a_live_table_on_a_terminal(stage):
     shown = run_on_terminal(server, "--duration", "2050ms", "--max-concurrent-messages", "4")
     assert re.search(r"^ *time s +responses/s +in flight +service p50 us", shown, re.MULTILINE)
     lines = re.findall(LIVE, shown, re.MULTILINE)
-    # A line a second, with the seconds that are left.
+    # There is a line a second, with the remaining seconds.
     assert len(lines) >= 2 and all(errors == "0" for errors, _ in lines)
     left = [int(left) for _, left in lines]
     assert left == sorted(left, reverse=True) and left[-1] == 0
-    # Of an open loop, the response time.
+    # An open loop shows the response time.
     shown = run_on_terminal(server, "--duration", "200ms", "--rate", "1k", "--lag-tolerance", "1s")
     assert "response p50 us" in shown
 
@@ -228,7 +228,7 @@ def test_the_server_s_own_figures(stage):
     stage.worker()
     server.wait_until_listening()
     address = server.wait_for_log(r"metrics on http://(127\.0\.0\.1:\d+)/metrics")[1]
-    for _ in range(2):  # of this run alone, whatever came before it
+    for _ in range(2):  # the figures are those of this run alone, without earlier runs
         client = start(stage, server, "-i", 6400, "--scrape", address)
         assert client.wait() == 0, client.log
         figures = json.loads(client.json_file.read_text())["server"]

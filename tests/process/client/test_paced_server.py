@@ -1,4 +1,4 @@
-"""The paced server has the capacity that it was given: what the tests of the client's search stand on."""
+"""The paced server has the capacity that it was given; the tests of the client's search rely on it."""
 import random
 import socket
 import struct
@@ -15,7 +15,7 @@ def test_requests_within_the_bucket_are_answered_at_once():
     pacer = Pacer(rate=100, burst=5)
     times = [number / 100 for number in range(1000)]
     assert [pacer.admit(now) for now in times] == pytest.approx(times)
-    # Rest makes room for a burst, and for no more than that.
+    # Idle time makes room for a burst, and for no more than that.
     for start in (100, 1000):
         got = [pacer.admit(start) - start for _ in range(8)]
         assert got == pytest.approx([0] * 5 + [0.01, 0.02, 0.03])
@@ -24,7 +24,7 @@ def test_requests_within_the_bucket_are_answered_at_once():
 def test_requests_beyond_it_wait_in_their_order():
     pacer = Pacer(rate=100, burst=5)
     answered = [pacer.admit(number / 200) for number in range(2000)]  # twice the rate, for 10 s
-    # Half of them are new tokens' by the end, and the last waits as long as they took.
+    # Half of them use new tokens by the end, and the last waits as long as those took.
     assert answered[-1] == pytest.approx((2000 - 5) / 100)
     assert max(after - before for before, after in zip(answered[5:], answered[6:])) \
         == pytest.approx(0.01)
@@ -32,8 +32,8 @@ def test_requests_beyond_it_wait_in_their_order():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_bound_holds_for_any_arrivals(seed):
-    """In no time does it answer more than the burst and what the rate gives, and it answers as soon as
-    that allows."""
+    """In any interval it answers at most the burst and the requests that the rate allows, and it answers as soon as
+    they allow."""
     source = random.Random(seed)
     rate, burst, now = 50, source.randint(1, 20), 0.0
     pacer = Pacer(rate, burst)
@@ -62,7 +62,7 @@ def test_it_answers_at_its_rate_beyond_the_bucket():
         start = time.monotonic()
         for wire in (one, other):
             wire.send(b"".join(map(frame, requests)))
-        # The first connection's came first, so the other's wait for them.
+        # The first connection's requests came first, so the other's wait for them.
         one.expect(requests)
         assert time.monotonic() - start >= (each - burst) / rate
         other.expect(requests)
@@ -76,7 +76,7 @@ def test_a_load_above_its_rate_gets_its_rate(stage, rate):
                                   "--duration", "1s", "--max-concurrent-messages", 16)
     got = statistics(client)
     achieved = got["IO rate (MIOP/s)"] * 1e6  # within the duration
-    # Of two clocks: the client's second may be some milliseconds longer than the server's.
+    # The two clocks differ: the client's second may be some milliseconds longer than the server's.
     assert achieved <= 1.05 * (rate + 32 + 1)
     assert achieved > 0  # a machine with other work to do is slower
     print(f"{achieved:.0f} of {rate} requests/s")
@@ -92,7 +92,7 @@ def test_requests_in_pieces_and_bad_frames():
             with Wire(server.port) as other:
                 other.send(bad)
                 other.expect_end()
-        # More than the sockets' buffers take, of a client that reads only when all is sent.
+        # The client reads only when all is sent, and this is more than the sockets' buffers take.
         long = payloads(20, 1 << 20)
         wire.ask(long, answer=bytes)
         with Wire(server.port) as leaver:

@@ -1,5 +1,5 @@
-"""What the load client sends: sizes, payloads, schedules and connections as they were asked for, and every
-byte that comes back is checked."""
+"""The load client sends the sizes, payloads, schedules and connections that were requested, and checks every byte that
+it receives."""
 import socket
 import sys
 import threading
@@ -22,7 +22,7 @@ TOLERANT = ["--lag-tolerance", f"{0.5 * TIME_FACTOR}s"]
 
 
 def run_of_sizes(stage, server, *options, count, service="reverse"):
-    """The sizes of the requests of a run that was right, whose bytes are those of their frames."""
+    """Returns the sizes of the requests of a successful run; checks that its byte counts are those of their frames."""
     log = stage.folder / "requests.csv"
     run = load_once(stage, server, *options, "-i", count // 2, "--connections", 2, "--service", service,
                     "--log-requests", log)
@@ -42,7 +42,7 @@ def test_a_mix_of_sizes(stage, service):
     assert set(sizes) == {0, 64, 4096, 65536}
     for size, weight in ((0, 1), (64, 89), (4096, 7), (65536, 3)):
         expected = count * weight / 100
-        # Five standard deviations and more, should the client's generator ever change.
+        # The tolerance is more than five standard deviations, in case the client's generator ever changes.
         assert abs(sizes[size] - expected) <= 6 * expected ** 0.5, size
 
 
@@ -53,7 +53,7 @@ def test_all_sizes_of_a_range(stage, low, high, different):
     sizes = Counter(run_of_sizes(stage, server, "--uniform-size", f"{low}-{high}", count=count))
     bounds = [int(text.replace("k", "")) * (1024 if "k" in text else 1) for text in (low, high)]
     assert bounds[0] <= min(sizes) and max(sizes) <= bounds[1]
-    # With 16 of each on average, e^-16 is the chance of each to be left out.
+    # With 16 of each on average, each is missing with a probability of e^-16.
     assert len(sizes) == different or TIME_FACTOR > 1
     assert sum(sizes.elements()) / count == pytest.approx(sum(bounds) / 2, rel=0.1)
 
@@ -69,7 +69,7 @@ def test_sizes_of_a_file(stage):
 
 
 class Recorder(threading.Thread):
-    """An echo server for one connection that keeps what it was asked."""
+    """An echo server for one connection that keeps the requests that it received."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -120,7 +120,7 @@ def test_payloads_through_the_real_server(stage, payload, service):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_schedule(stage, threads):
-    """When requests are due, and their sizes, are those of the file's lines."""
+    """The due times of requests, and their sizes, are those of the file's lines."""
     lines = [(0, 64), (0, 0), (1500, 4096), (1500, 64)] + [
         (2000 + 100 * number, 64 << number % 11) for number in range(3000)]
     path, log = stage.folder / "schedule", stage.folder / "requests.csv"
@@ -153,7 +153,7 @@ def test_a_schedule_that_is_cut_by_the_duration(stage):
     path.write_text("".join(f"{10 * number}ms 64\n" for number in range(1000)))
     server, _ = stage.pair(*LONG_ENOUGH)
     run = load_once(stage, server, "--schedule", path, "--duration", "305ms", *TOLERANT)
-    # A machine that does something else at the end of it sends less.
+    # A machine that is busy at the end of the time sends fewer.
     assert 1 <= run["valid_responses"] <= 31
     assert 0.3 <= run["duration_seconds"] < 9
 
@@ -170,7 +170,7 @@ def test_connections_made_anew(stage, tls, loop):
                     "--reconnect-every", 10, "--max-concurrent-messages", 7, *loop)
     assert run["valid_responses"] == 1020 and run["errors"] == {} and run["unanswered_requests"] == 0
     connect = run["connect_time_us"]
-    if loop:  # which connection takes what is due depends on who has room
+    if loop:  # the connections with room take the due requests
         assert 1020 / 10 <= connect["count"] <= 1020 / 10 + 4
     else:
         assert connect["count"] == 4 * 26  # of 10 requests each, the last of 5
@@ -178,7 +178,7 @@ def test_connections_made_anew(stage, tls, loop):
     assert server.terminate() == 0
     accepted = sum(int(line.split(":")[-1].split()[0]) for line in server.log.splitlines()
                    if "connections, " in line)
-    # When the last response of an open loop comes, the other connections may be being made.
+    # When the last response of an open loop comes, other connections may still be in set-up.
     assert connect["count"] <= accepted <= connect["count"] + (3 if loop else 0)
 
 

@@ -1,4 +1,4 @@
-"""Several runs of one command: repeats, scans, the search for a rate; and several clients at once."""
+"""Several runs of one command: repeats, scans, the search for a rate; and several clients at the same time."""
 import json
 import re
 import time
@@ -23,7 +23,7 @@ def test_repeats(stage):
         figures, _, figure = name.partition(".")
         values = [run[figures][figure] if figure else run[figures] for run in runs]
         assert estimate["low"] <= estimate["median"] <= estimate["high"], name
-        # However the middle is estimated, it lies among the values.
+        # The median lies among the values, whatever the estimator.
         assert min(values) <= estimate["median"] <= max(values), name
         assert estimate["confidence"] == 0.95
     assert {"io_rate_miops", "service_time_us.p50", "response_time_us.p99_9"} <= set(repeats)
@@ -54,7 +54,7 @@ def test_the_line_of_a_run_has_the_rate_of_right_answers(stage):
     rates = re.findall(r"([\d.]+)/s valid", client.out)
     for rate, run in zip(rates, runs, strict=True):
         assert 0 < run["valid_responses"] < run["operation_count"]
-        # The one that was in flight at the end may have come after it.
+        # The request that was in flight at the end may have been answered after it.
         in_time = float(rate) * run["duration_seconds"]
         assert run["valid_responses"] - 1.1 < in_time < run["valid_responses"] + 0.1
 
@@ -65,7 +65,7 @@ def test_a_scan_of_depths(stage):
     assert result["status"] == "ok" and result["repeats"] is None
     assert [run["max_concurrent_messages"] for run in result["runs"]] == [1, 4, 1, 4]
     for run in result["runs"]:
-        # Almost always as many as there may be: a closed loop.
+        # A closed loop almost always has as many in flight as allowed.
         depth = run["max_concurrent_messages"]
         assert 0.6 * depth <= run["in_flight"]["mean"] <= depth
         assert run["offered_per_second"] is None
@@ -76,14 +76,14 @@ def test_a_scan_of_rates(stage):
     client = start(stage, server, "--scan", "rate=500,2k", "--duration", "500ms", "--lag-tolerance", "1s")
     result = finish(client)
     assert [run["offered_per_second"] for run in result["runs"]] == [500, 2000]
-    # All that is due in half a second, less what a busy machine was late with at its end.
+    # These are the requests due in half a second, less those that a busy machine was late with at its end.
     for run, count in zip(result["runs"], (250, 1000)):
         assert 0.5 * count <= run["valid_responses"] <= count
     assert len(client.out.splitlines()) == 2
 
 
 def test_a_scan_beyond_what_the_server_can_do(stage):
-    """It is to show where that is: its exit status is 0, and the verdicts tell."""
+    """The scan must show the server's limit: its exit status is 0, and the verdicts show the limit."""
     with PacedServer(1000, burst=8) as server:
         result = load(stage, server, "--service", "echo", "--scan", "rate=300,3k", "--duration", "500ms",
                       "--max-concurrent-messages", 64, *TOLERANT)
@@ -98,9 +98,9 @@ BOUND_MS = 30
 
 
 def test_the_search_finds_no_more_than_the_capacity(stage):
-    """Above the capacity, a queue grows as long as a run takes: the p99 of 0.4 s is beyond 30 ms from 9 %
-    above it on. How much less it finds is a matter of what else the machine does; that it finds the capacity
-    itself is shown with servers of made-up time (rate_search_servers_test)."""
+    """Above the capacity, a queue grows as long as a run takes: the p99 of 0.4 s exceeds 30 ms from 9 % above it. How
+    much less the search finds depends on the machine's other work; rate_search_servers_test, with servers in
+    simulated time, shows that it finds the capacity itself."""
     with PacedServer(CAPACITY, burst=8) as server:
         client = start(stage, server, "--service", "echo", "--size", 32, "--search", f"p99:{BOUND_MS}ms",
                        "--duration", "400ms", "--rate", "1500", "--max-concurrent-messages", 1024, *TOLERANT)
@@ -122,7 +122,7 @@ def test_the_search_finds_no_more_than_the_capacity(stage):
 
 
 def test_a_search_that_finds_nothing(stage):
-    """No rate has a response time of a microsecond."""
+    """No rate has a response time of at most a microsecond."""
     server, _ = stage.pair()
     client = start(stage, server, "--search", "p99:1us", "--duration", "20ms", "--rate", 4,
                    "--lag-tolerance", "1s")
@@ -134,7 +134,7 @@ def test_a_search_that_finds_nothing(stage):
 
 
 def test_few_requests_blame_nobody(stage):
-    """The last request has no response when it becomes due. Of four, that is one; a busy machine may make it late."""
+    """The last request has no response when it becomes due. That is one of four; a busy machine may make it late."""
     server, _ = stage.pair()
     client = start(stage, server, "--rate", 4, "--duration", "1s", "--lag-tolerance", "1s")
     run, = finish(client, (0, 5))["runs"]
@@ -173,9 +173,9 @@ def test_two_clients_begin_together(stage):
     assert time.time() < at, "the machine is too slow for this test"
     begun = [finish(client)["runs"][0]["started_at_unix_s"] for client in clients]
     print(f"{begun[0] - at:.6f} s, {begun[1] - at:.6f} s after the time")
-    # Not before it, and some ms after it if the machine has nothing else to do.
+    # They begin not before that time, and some ms after it if the machine is otherwise idle.
     assert all(each >= at for each in begun)
-    # What was intended counts from then, not from when it was connected.
+    # The intended times count from that time, not from the time of the connection.
     assert min(each["intended_ns"] for each in requests_of(log)) < 1e9
 
 

@@ -1,5 +1,5 @@
-"""Wrong command lines and wrong files of the load client: one clear line, exit status 2 or 1, before any
-load, and an older result stays what it was."""
+"""Wrong command lines and wrong files of the load client: one clear line and exit status 2 or 1, before any load, and
+an older result is unchanged."""
 import pytest
 
 from harness import free_port
@@ -9,8 +9,8 @@ RESULT = '{\n  "program": "offload-client",\n  "format": 1\n}\n'
 
 @pytest.fixture(name="client_of")
 def fixture_client_of(stage):
-    """Runs a client with --output at an older result, at a port where nobody listens; the only line
-    that it says. `schedule`: what its file has."""
+    """Returns a function that runs a client with --output at an older result, at a port where no server listens, and
+    returns its only line of output. `schedule`: the content of its file."""
     path = stage.folder / "result.json"
     path.write_text(RESULT)
 

@@ -1,4 +1,4 @@
-"""Somebody between server and worker: passes on, hears, delays or changes what goes between them."""
+"""A relay between server and worker: forwards, records, delays or changes their messages."""
 import queue
 import socket
 import threading
@@ -8,12 +8,12 @@ from harness import PATIENCE
 
 
 class Relay:
-    """Listens on loopback and connects each connection on to `port`."""
+    """Listens on loopback and forwards each connection to `port`."""
 
     def __init__(self, port, delay=0, source=None, host="127.0.0.1"):
-        """`delay`: seconds that bytes take in each direction. `source`: which address of loopback the
-        connections to `port` come from, if another than `host`. `host`: an address of this machine in
-        place of loopback's."""
+        """`delay`: seconds that bytes take in each direction. `source`: the address of loopback that the
+        connections to `port` come from, if it is not `host`. `host`: an address of this machine
+        to use instead of loopback's."""
         self._target = port
         self._delay = delay
         self._host = host
@@ -22,7 +22,7 @@ class Relay:
         self.port = self._listener.getsockname()[1]
         self.heard = []  # (connection, direction, bytes), in the order in which they came
         self._change = None
-        self.held = 0  # chunks that wait for the next, to be changed together
+        self.held = 0  # chunks that wait for the next one, to be changed together
         self._sockets = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -35,10 +35,10 @@ class Relay:
             each.close()
 
     def change_once(self, direction, change, control=False):
-        """What the next bytes of `direction` on a data connection become, or on a control connection:
-        the chunks that `change(chunk)` returns; None: they wait for the next, and both are its
-        argument then."""
-        # Of an attachment's two connections the second is that of its channel.
+        """Replaces the next bytes of `direction` on a data connection, or on a control connection, by the chunks that
+        `change(chunks)` returns; if it returns None, the chunk waits for the next, and `change` gets
+        both."""
+        # The second of an attachment's two connections is that of its channel.
         self._change = (direction, change, 0 if control else 1)
 
     def changed(self):
@@ -55,7 +55,8 @@ class Relay:
             number += 1
 
     def _connect(self, number, near):
-        """As over a distance, the first bytes arrive with what completes TCP's handshake."""
+        """Connects to the target. With a delay, the first bytes arrive with the end of TCP's handshake, as they do
+        over a distance."""
         try:
             if self._delay:
                 near.recv(1, socket.MSG_PEEK)
@@ -73,7 +74,7 @@ class Relay:
         self._pump(number, "to worker", far, near)
 
     def _pump(self, number, direction, source, target, first_delay=None):
-        """`first_delay`: of the first chunk, if another than that of all."""
+        """`first_delay`: the delay of the first chunk, if it is not that of all chunks."""
         chunks = queue.Queue()
 
         def read():

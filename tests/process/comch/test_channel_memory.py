@@ -1,5 +1,5 @@
-"""Neither side trusts the content of a channel's memory: malformed responses of a worker harm one
-request at most, malformed requests of a server are refused, and another implementation works."""
+"""Neither side trusts the content of a channel's memory: a worker's malformed responses harm at most one request, a
+server's malformed requests are refused, and another implementation works."""
 import contextlib
 import struct
 
@@ -22,20 +22,20 @@ def fake_worker(stage, capabilities):
 
 @pytest.fixture
 def fake(stage):
-    """A fake worker of a server with four slots for up to 1000 bytes."""
+    """Yields a fake worker of a server with four slots for up to 1000 bytes."""
     with fake_worker(stage, capabilities=0) as worker:
         yield worker
 
 
 @pytest.fixture
 def ringing_fake(stage):
-    """The same, and it can ring: one that is no GPU."""
+    """Yields a fake worker that can also ring, as one that is no GPU."""
     with fake_worker(stage, RINGS_DOORBELL) as worker:
         yield worker
 
 
 def take(fake, sequence):
-    """The request of this number, once it is there."""
+    """Returns the request of this number, once it is there."""
     return wait_until(lambda: fake.memory.read(sequence, response=False),
                       f"request {sequence} in its slot")[1]
 
@@ -52,8 +52,8 @@ NONSENSE = {
 @pytest.mark.parametrize("nonsense", NONSENSE.values(), ids=NONSENSE)
 @pytest.mark.parametrize("size", [0, 10, 372, 373, 1000])
 def test_a_response_that_makes_no_sense(fake, nonsense, size):
-    """Its client gets an error in its place, and the right answers before and after it; so does
-    another client of the thread."""
+    """The client gets an error instead of this response, and the right answers before and after it; so
+    does another client of the thread."""
     one, other, last = payloads(3, size, seed=size)
     with Wire(fake.server.port) as wire, Wire(fake.server.port) as neighbour:
         wire.send(frame(one))
@@ -84,7 +84,7 @@ def test_a_response_of_another_turn_is_none(fake, turn, size):
 
 
 def expect_silence(wire):
-    """Nothing comes, for as long as the server takes to look a thousand times."""
+    """Checks that nothing arrives while the server has the time to poll a thousand times."""
     wire.socket.settimeout(0.05)
     with pytest.raises(TimeoutError):
         wire.socket.recv(1)
@@ -106,7 +106,7 @@ def test_a_response_that_is_not_whole_yet(fake):
 def test_responses_out_of_order(fake):
     requests = payloads(4, 100)
     with Wire(fake.server.port) as wire:
-        for sequence, request in enumerate(requests):  # each in a slot of its own
+        for sequence, request in enumerate(requests):  # each in a separate slot
             wire.send(frame(request))
             assert take(fake, sequence) == request
         for sequence in (3, 1, 2):
@@ -117,7 +117,7 @@ def test_responses_out_of_order(fake):
 
 
 def test_many_laps_by_hand(fake):
-    """The layout and the turns as another implementation sees them."""
+    """Another implementation sees the same layout and turns."""
     requests = payloads(100, [0, 11, 12, 13, 371, 372, 373, 1000])
     with Wire(fake.server.port) as wire:
         for sequence, request in enumerate(requests):
@@ -128,7 +128,7 @@ def test_many_laps_by_hand(fake):
 
 
 def unpack(content, count):
-    """The requests of a batch."""
+    """Returns the requests of a batch."""
     lengths = struct.unpack_from(f"<{count}H", content)
     at = 2 * count
     messages = []
@@ -141,13 +141,13 @@ def unpack(content, count):
 
 @pytest.mark.parametrize("sizes", [[1, 0, 3], [0] * 20, [60, 61, 62, 63] * 8])
 def test_batches_by_hand(ringing_fake, sizes):
-    """Requests that are there together, as another implementation sees and answers them."""
+    """Another implementation sees and answers requests that are there together."""
     fake = ringing_fake
     requests = payloads(len(sizes), sizes)
     with Wire(fake.server.port) as wire:
         wire.send(b"".join(map(frame, requests)))
         sequence, taken, batches = 0, [], 0
-        while len(taken) < len(requests):  # the stream may have been cut
+        while len(taken) < len(requests):  # the stream may have been split
             content = take(fake, sequence)
             count = fake.memory.count(sequence, response=False)
             messages = unpack(content, count) if count else [content]
@@ -164,7 +164,7 @@ def test_batches_by_hand(ringing_fake, sizes):
 
 @pytest.mark.parametrize("scribble", [b"\x00", b"\x55", b"\xff"])
 def test_a_worker_that_scribbles_over_the_channels_header(stage, fake, scribble):
-    """The server does not believe what it finds there; and the next worker finds its way."""
+    """The server does not trust the content of the header, and the next worker continues in the right place."""
     request = payloads(1, 100)[0]
     with Wire(fake.server.port) as wire:
         fake.memory.responses[:fake.memory.RESPONSE_HEADER] = scribble * fake.memory.RESPONSE_HEADER
@@ -201,7 +201,7 @@ def test_a_worker_that_rings(stage):
 
 @pytest.fixture
 def real_worker(stage):
-    """A fake server with four slots for up to 256 bytes, served by a real worker."""
+    """Yields a fake server with four slots for up to 256 bytes, which a real worker serves."""
     with FakeServer(stage.comch, depth=4, max_length=256) as server:
         server.program = stage.worker()
         server.attach()
@@ -209,7 +209,7 @@ def real_worker(stage):
 
 
 def answer(server, sequence):
-    """The worker's response of this number, as (status, payload)."""
+    """Returns the worker's response of this number, as (status, payload)."""
     server.ring()
     return wait_until(lambda: server.memory.read(sequence, response=True),
                       f"response {sequence} in its slot")
@@ -217,7 +217,7 @@ def answer(server, sequence):
 
 @pytest.mark.parametrize("length", [257, 372, 373, 4096, 0x80000000, 0xffffffff])
 def test_a_request_that_is_too_long(real_worker, length):
-    """The worker says so in its place and in its log, and answers the next."""
+    """The worker reports it in the response and in its log, and answers the next."""
     real_worker.memory.write(0, b"nonsense", response=False, length=length)
     assert answer(real_worker, 0) == (1, b"")
     real_worker.memory.write(1, b"sense", response=False)
@@ -256,7 +256,7 @@ def test_batches_of_requests_by_hand(real_worker, sizes):
     (struct.pack("<H", 257) + bytes(257), 1), (bytes(130), 65), (bytes(200), 0xffffffff),
     (bytes(5121), 2), (struct.pack("<20H", *[250] * 20) + bytes(250 * 20), 20)])
 def test_batches_that_are_none(real_worker, content, count):
-    """Too short for their tables, of other lengths, over the limits, with too long responses."""
+    """These are too short for their tables, of other lengths, over the limits, or have too long responses."""
     real_worker.memory.write(0, content, response=False, count=count)
     assert answer(real_worker, 0) == (1, b"")
     real_worker.memory.write(1, b"sense", response=False)
@@ -271,10 +271,9 @@ def test_a_server_that_scribbles_over_the_channels_header(real_worker):
     assert answer(real_worker, 0) == (0, b"esnes")
 
 
-@needs_cpu_worker  # a GPU's warps look at all slots at once
+@needs_cpu_worker  # a GPU's warps poll all slots at the same time
 def test_a_worker_names_the_stuck_channel(stage):
-    """A request in a slot that is not the next one: the worker does not see it, and its watchdog
-    reports it."""
+    """The worker does not see a request in a slot that is not the next one, and its watchdog reports it."""
     with FakeServer(stage.comch, depth=4, max_length=256) as server:
         worker = stage.worker("--stuck-after", "100ms")
         server.attach()

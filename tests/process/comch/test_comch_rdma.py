@@ -1,5 +1,5 @@
-"""Server and worker over RDMA. What is the same for every transport runs for this one too, in the
-guest of scripts/rdma-guest; here is what is its own."""
+"""Server and worker over RDMA. The tests for every transport also run over RDMA, in the guest of
+scripts/rdma-guest; this file has the tests for RDMA alone."""
 import contextlib
 import os
 import re
@@ -36,7 +36,7 @@ def test_without_a_device(stage, program):
 @PROGRAMS
 @on_rdma
 def test_no_key_no_network(stage, program):
-    """Not on this machine's own address either: others reach it."""
+    """The program refuses this machine's own address too: other machines reach it."""
     ended = stage.program(program, "--comch", f"rdma:{os.environ['RDMA_GUEST_ADDRESS']}:4711")
     assert ended.wait() == 1
     assert "requires a key (--comch-key-file)" in ended.log
@@ -51,7 +51,7 @@ def test_an_address_that_no_device_has(stage):
 
 @on_rdma
 def test_workers_by_addresses_of_either_family(stage):
-    """Each is answered from the address that it came to, whatever those before it came to."""
+    """Each worker is answered from the address that it connected to, whichever address earlier ones used."""
     subprocess.run(["busybox", "ip", "-6", "addr", "add", "fd77::1/64", "dev", "dummy0"], check=True)
     port = free_port()
     server = stage.add(Server(stage.folder, ["--comch", f"rdma:[::]:{port}", *stage.key_options()]))
@@ -68,8 +68,8 @@ def test_workers_by_addresses_of_either_family(stage):
 @on_rdma
 @pytest.mark.parametrize("direction", ["to worker", "to server"])
 def test_a_changed_byte_on_the_control_connection_ends_the_attachment(stage, direction):
-    """A program between the two sees no control message, and changes none. What queue pairs carry does not
-    pass there."""
+    """A program between the two can neither read nor change a control message. The queue pairs' data does
+    not pass through it."""
     host, port = os.environ["RDMA_GUEST_ADDRESS"], free_port()
     server = stage.add(Server(stage.folder, ["--comch", f"rdma:{host}:{port}", *stage.key_options()]))
     server.wait_for_log("waiting for a worker")  # the relay's first connection is the control connection
@@ -88,7 +88,7 @@ def test_a_changed_byte_on_the_control_connection_ends_the_attachment(stage, dir
         assert re.search("TLS: .*a third party is between its two ends", server.log + worker.log)
         server.wait_until_attached(count=2)
         stage.run_client(server, "-i", 100)
-        # While the relay is there: the worker leaves by it.
+        # The relay still exists: the worker detaches through it.
         assert server.terminate() == 0
         assert worker.terminate() == 0
 
@@ -110,7 +110,7 @@ def test_strangers_who_say_nothing_keep_no_worker_out(stage):
 
 @on_rdma
 def test_a_device_is_named_and_the_log_says_which_path(stage):
-    """By loopback too, whose address no device has."""
+    """It works through loopback too, whose address no device has."""
     port = free_port()
     path = ["--comch", f"rdma:127.0.0.1:{port}", "--rdma-device", "rxe0", "--traffic-class", "104"]
     server = stage.add(Server(stage.folder, [*path, *stage.key_options()]))
@@ -133,7 +133,7 @@ def test_a_server_where_no_device_is(stage):
 @on_rdma
 @pytest.mark.parametrize("without", ["server", "worker"])
 def test_a_device_without_atomic_operations(stage, without):
-    """Slots cannot be written there, which who asks for it is told; a thread's messages are carried."""
+    """Slots cannot be written there, which the program reports on request; messages still arrive by a thread."""
     preload = ["env", f"LD_PRELOAD={BIN / 'libno_atomics.so'}"]
     server = stage.server(wrapper=preload if without == "server" else [])
 
@@ -153,7 +153,7 @@ def test_a_device_without_atomic_operations(stage, without):
 
 @on_rdma
 def test_many_requests(stage):
-    """Short ones in vectors and long ones between slots, over several channels; every byte right."""
+    """Short messages go in vectors and long ones between slots, over several channels; every byte is right."""
     server, _ = stage.pair("--threads", 2, "--max-message-length", "64k")
     for size, count in {"64": 50_000, "64k": 1_000 if LONG else 100}.items():
         client = stage.run_client(server, "-t", 2, "-i", count, "--size", size,
@@ -184,7 +184,7 @@ def test_an_idle_channel_takes_no_processor_time(stage):
     server, worker = stage.pair("--threads", 2)
     stage.run_client(server, "-i", 100)
     before = server.cpu_seconds() + worker.cpu_seconds()
-    with pytest.raises(AssertionError):  # it has nothing more to say, for a while
+    with pytest.raises(AssertionError):  # nothing more is logged for a while
         server.wait_for_log("is gone", seconds=5)
-    # Keep-alive messages of both sides, and what a device without hardware takes to carry them.
+    # This covers the keep-alive messages of both sides, and the cost of a device that is emulated in software.
     assert server.cpu_seconds() + worker.cpu_seconds() - before < 1.5

@@ -1,5 +1,5 @@
 """Server and worker over TCP, as on two machines: a peer without the key is refused, and a peer
-that violates the protocol harms only itself. What holds for all transports is in other files."""
+that violates the protocol harms only itself. Other files have the tests for all transports."""
 import contextlib
 import socket
 import struct
@@ -39,7 +39,7 @@ class Peer:
         return got
 
     def receive(self):
-        """The next message other than a keep-alive, as (msg_id, payload); None at the end."""
+        """Returns the next message other than a keep-alive, as (msg_id, payload); None at the end."""
         while True:
             header = self.exactly(12)
             if header is None:
@@ -61,13 +61,13 @@ class Peer:
 
 
 class FakeWorker(Peer):
-    """A worker's connection to a server that is insecure."""
+    """A worker's connection to a server that runs with --insecure."""
 
     def __init__(self, port):
         super().__init__(socket.create_connection(("127.0.0.1", port), PATIENCE))
 
     def greet(self):
-        """The token of each channel."""
+        """Greets the server; returns the token of each channel."""
         self.send(HELLO, hello())
         channels = struct.unpack_from(">HH", self.expect(WELCOME))[1]
         return [self.expect(DESCRIPTOR)[14:30] for _ in range(channels)]
@@ -83,8 +83,8 @@ def message(sequence, payload, status=0, length=None):
 
 @pytest.fixture
 def tcp(stage):
-    """What starts a server on TCP, a worker for it, and says at which port they meet. Without other
-    options there is no TLS, for tests of the messages in it."""
+    """Returns an object that starts a server on TCP and a worker for it, and has the port at which they meet. Without
+    further options there is no TLS, for tests of the messages in it."""
     class Tcp:
         port = free_port()
         comch = ["--comch", f"tcp:127.0.0.1:{port}"]
@@ -100,7 +100,7 @@ def tcp(stage):
                                  *(options or ["--insecure"]))
 
         def expect_service(self, server, *options, count=1):
-            """A real worker attaches, and requests are answered."""
+            """Attaches a real worker; checks that requests are answered."""
             self.worker(*options)
             server.wait_for_log("is ready", count=count)
             port = int(server.wait_for_log(r"listening on \S+:(\d+) with")[1])
@@ -116,7 +116,7 @@ def test_insecure(tcp):
 
 
 def test_a_server_that_answers_byte_by_byte(stage):
-    """The time is that of the whole answer."""
+    """The time limit is for the whole answer."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE)
         worker = stage.program("offload-worker", "--backend", "cpu", "--connect-timeout", "1s",
@@ -148,7 +148,7 @@ STRANGERS = {
 
 @pytest.mark.parametrize("kind", STRANGERS)
 def test_strangers(stage, tcp, kind):
-    """Closed at once, and not looked at all the time meanwhile."""
+    """The server closes the connection at once, and does not poll it meanwhile."""
     server = tcp.server(*stage.key_options())
     with socket.create_connection(("127.0.0.1", tcp.port), PATIENCE) as stranger:
         stranger.sendall(STRANGERS[kind])
@@ -159,7 +159,7 @@ def test_strangers(stage, tcp, kind):
             stranger.shutdown(socket.SHUT_WR)
             with contextlib.suppress(ConnectionError):
                 assert stranger.recv(1) == b""
-            # It is closed without a word where the time for greeting is over.
+            # The server closes it without an error when the time for the greeting is over.
             server.wait_for_log("is refused: it knows no key of this server")
         else:
             with contextlib.suppress(ConnectionError):
@@ -176,7 +176,7 @@ def test_more_strangers_than_are_listened_to(stage, tcp):
 
 
 def test_silent_strangers_do_not_keep_a_worker_out(stage, tcp):
-    """As many as are listened to at once; they would be sent away by themselves after 5 s."""
+    """These are as many as the server listens to at a time; without the worker it would close them after 5 s."""
     server = tcp.server(*stage.key_options())
     with contextlib.ExitStack() as strangers:
         for _ in range(64):
@@ -222,7 +222,7 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_worker_that_lies(tcp, lie):
-    """It is disconnected; what it has not answered, a real one does."""
+    """It is disconnected; a real worker answers the requests that it has not answered."""
     request, answer = LIES[lie]
     server = tcp.server()
     with FakeWorker(tcp.port) as worker, FakeWorker(tcp.port) as data:

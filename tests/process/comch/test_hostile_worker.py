@@ -1,5 +1,5 @@
-"""A worker that attaches as it should and then does its worst with what it was given: memory and
-doorbells. It may spoil its own answers; it must not hold up, crash or spoil anything else."""
+"""A worker attaches correctly and then does its worst with the memory and doorbells that it was given. It may spoil
+its own answers; it must not delay, crash or spoil anything else."""
 import contextlib
 import fcntl
 import mmap
@@ -27,7 +27,7 @@ SIZES = ["--max-message-length", 1024, "--max-concurrent-messages", 8]
 
 
 class HostileWorker:
-    """Attached, with one channel; `requests` and `responses` are descriptors of its memory."""
+    """A worker that is attached with one channel; `requests` and `responses` are descriptors of its memory."""
 
     def __init__(self, server):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -56,13 +56,13 @@ class HostileWorker:
         self._send(KEEP_ALIVE, bytes(8))
 
     def write_all(self, piece):
-        """All over its memory; and rings."""
+        """Fills its memory with the piece, and rings."""
         self.memory[:] = (piece * (len(self.memory) // len(piece) + 1))[:len(self.memory)]
-        with contextlib.suppress(OSError):  # full, or nobody is there to hear it
+        with contextlib.suppress(OSError):  # the pipe is full, or its reader is gone
             os.write(self.rings_at, b"!")
 
     def begin(self, rubbish):
-        """Writes what `rubbish()` gives, again and again, from a thread."""
+        """Writes the results of `rubbish()` again and again, from a thread."""
         def run():
             while not self._over.is_set():
                 self.write_all(rubbish())
@@ -70,7 +70,7 @@ class HostileWorker:
         self._thread.start()
 
     def leave(self):
-        """Ends the attachment; it keeps memory and doorbells, and goes on."""
+        """Ends the attachment; the worker keeps memory and doorbells, and continues to use them."""
         self.socket.close()
 
     def __enter__(self):
@@ -88,14 +88,14 @@ class HostileWorker:
 
 @pytest.fixture
 def server(stage):
-    """A server whose first worker is yet to come."""
+    """A server that waits for its first worker."""
     server = stage.server(*LIMIT, *SIZES)
     server.wait_for_log("waiting for a worker")
     return server
 
 
 def expect_right_answers(stage, server, former):
-    """With an honest worker, while the hostile one goes on with what it has."""
+    """Checks an honest worker's answers while the hostile one continues with the memory that it has."""
     former.leave()
     server.wait_until_worker_gone()
     stage.worker()
@@ -107,7 +107,7 @@ def expect_right_answers(stage, server, former):
 
 
 def fill(fd):
-    """Fills a pipe from either end that one has of it."""
+    """Fills a pipe, given either of its ends."""
     with contextlib.suppress(BlockingIOError), \
             os.fdopen(os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK), "wb",
                       buffering=0) as other:
@@ -118,19 +118,19 @@ def fill(fd):
 
 
 def test_doorbells_that_are_full_and_blocking(stage, server):
-    """O_NONBLOCK is cleared on the worker's ends, which are no ends of the server's."""
+    """O_NONBLOCK is cleared on the worker's ends, which are not the server's ends."""
     with HostileWorker(server) as hostile, contextlib.ExitStack() as held:
         server.wait_until_listening()
         for fd in (hostile.waits_at, hostile.rings_at):
             fill(fd)
             fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_NONBLOCK)
-        # Every word is set, the doorbells' among them: the server rings with each request. No flag
-        # is even, so it finds no answer.
+        # Every word is set, including the doorbells': the server rings with each request. No flag is
+        # even, so it finds no answer.
         hostile.memory[:] = struct.pack("<I", 2) * (len(hostile.memory) // 4)
         wires = [held.enter_context(Wire(server.port)) for _ in range(3)]
         for wire in wires:
             wire.send(frame(bytes(600)) * 2)
-        # Its I/O thread goes on: it refuses what is not answered, and takes new clients.
+        # The server's I/O thread continues: it refuses unanswered requests, and accepts new clients.
         for wire in wires:
             for _ in range(2):
                 expect_any_answer(wire)
@@ -138,7 +138,7 @@ def test_doorbells_that_are_full_and_blocking(stage, server):
 
 
 def expect_any_answer(wire):
-    """A whole frame: a response of no more bytes than the service gives, or an error."""
+    """Receives a whole frame: a response no longer than the service's, or an error."""
     kind, payload = wire.receive() or (None, b"")
     assert kind in (RESPONSE, ERROR), "the server closed the connection"
     if kind == ERROR:
@@ -147,7 +147,7 @@ def expect_any_answer(wire):
 
 
 def test_rubbish_all_over_its_memory(stage, server):
-    """Random bytes, and packets that look like answers of any length to any message."""
+    """Writes random bytes, and packets that look like answers of any length to any message."""
     source = random.Random(11)
 
     def rubbish():
@@ -173,8 +173,8 @@ def test_rubbish_all_over_its_memory(stage, server):
 
 
 def test_a_response_that_is_longer_than_the_service_gives(stage):
-    """To a request of 8 bytes one of 16: refused by name."""
-    server = stage.server(*SIZES)  # whose patience is longer than this takes on a busy machine
+    """A response of 16 bytes to a request of 8 is refused with the name of the fault."""
+    server = stage.server(*SIZES)  # its timeout is longer than this test takes on a busy machine
     server.wait_for_log("waiting for a worker")
     with HostileWorker(server) as hostile:
         server.wait_until_listening()
@@ -205,15 +205,15 @@ def test_requests_cannot_be_written(stage, server):
             with contextlib.ExitStack() as opened, pytest.raises(PermissionError):
                 again = os.open(f"/proc/self/fd/{hostile.requests}", os.O_RDWR)
                 opened.callback(os.close, again)
-                mmap.mmap(again, size)  # the seal is the memory's
+                mmap.mmap(again, size)  # the seal belongs to the memory
             assert len(requests) == size
         server.wait_until_listening()
         expect_right_answers(stage, server, hostile)
 
 
 def test_what_it_read_goes_to_its_successor(stage):
-    """A request that a worker took and spoiled no answer of is answered by the next."""
-    server = stage.server("--worker-timeout", "20s", *SIZES)  # in which the next one starts
+    """If a worker took a request and wrote no wrong answer, the next worker answers it."""
+    server = stage.server("--worker-timeout", "20s", *SIZES)  # time in which the next one starts
     server.wait_for_log("waiting for a worker")
     with HostileWorker(server) as hostile:
         server.wait_until_listening()

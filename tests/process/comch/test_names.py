@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not RESOLVER.exists(),
 
 @pytest.fixture(name="names")
 def fixture_names(stage, monkeypatch):
-    """A function that sets the addresses of names, for programs that start from now on."""
+    """Returns a function that sets the addresses of names, for programs that start afterwards."""
     file = stage.folder / "names"
     file.write_text("")
     monkeypatch.setenv("OFFLOAD_NAMES", str(file))
@@ -46,7 +46,7 @@ def server_at(stage, host, port, *options):
 
 
 def test_a_worker_tries_every_address(stage, names, port):
-    """At the first nobody listens, at the second a stranger, at the third the server."""
+    """No server listens at the first address, a stranger at the second, the server at the third."""
     names(dpu=["127.0.0.2", "127.0.0.3", "127.0.0.4"])
     server = server_at(stage, "127.0.0.4", port)
     server.wait_for_log("waiting for a worker")
@@ -64,7 +64,7 @@ def test_a_worker_says_at_once_why_it_cannot_attach_and_at_the_end_again(stage, 
     assert worker.wait() == 1
     assert re.search(rf"no server at tcp:dpu:{port} accepted this worker within [\d.]+ s: "
                      rf"cannot connect to tcp:dpu:{port} at 127.0.0.3:{port}: Connection refused", worker.log)
-    # Once as it began, and perhaps again after ten seconds: not at each attempt.
+    # It is logged once at the begin, and perhaps again after ten seconds: not at each attempt.
     assert len(re.findall("info offload-worker: .*cannot connect", worker.log)) <= 1 + 3 * TIME_FACTOR / 10
 
 

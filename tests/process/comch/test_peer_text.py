@@ -1,4 +1,4 @@
-"""What a peer says reaches log and terminal as printable text."""
+"""Texts of a peer appear in log and terminal as printable text."""
 import socket
 import struct
 

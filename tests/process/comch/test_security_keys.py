@@ -1,4 +1,4 @@
-"""Keys, and who may be met: as the programs take them."""
+"""Keys, and the permitted peers, as the programs' options give them."""
 import contextlib
 import os
 import shutil
@@ -96,7 +96,7 @@ def test_another_key(stage, comch):
 
 
 def test_rotation(stage, comch):
-    """Server: both keys. Workers, one by one: from the old to the new. All that while they attach."""
+    """The server has both keys; workers change one by one from the old to the new. All of them attach meanwhile."""
     new, old = key_file(stage, "new"), key_file(stage, "old")
     server = comch.server(*keys(new, old))
     for count, files in enumerate([[old], [new], [new, old]], 1):
@@ -123,7 +123,7 @@ def test_a_key_and_insecure(stage, program):
 
 @pytest.mark.skipif(SANITIZE != [""], reason="a sanitizer's shadow makes the core dump too large")
 def test_the_key_is_in_no_core_dump(stage, comch):
-    """Of what a core dump has (VmFlags without dd: core(5), proc(5)), no page has the key."""
+    """No page that a core dump contains (VmFlags without dd: core(5), proc(5)) has the key."""
     content = os.urandom(32)
     server = comch.server(*keys(key_file(stage, "key", content)))
     dumped = found = 0
@@ -145,7 +145,7 @@ def test_the_key_is_in_no_core_dump(stage, comch):
 
 
 def test_an_error_that_anybody_could_send_ends_no_worker(stage):
-    """In place of a server, before any proof; then the real one comes."""
+    """The error comes from a program in the server's position, before any proof; then the real server starts."""
     key = keys(key_file(stage, "key"))
     port = free_port()
     with socket.create_server(("127.0.0.1", port)) as listener:
@@ -199,7 +199,7 @@ def as_nobody(stage, name, *options):
 
 @pytest.fixture
 def folder():
-    """Where nobody's default is; it is not there at first, nor afterwards."""
+    """Yields the default folder of user NOBODY; it does not exist at first, nor afterwards."""
     path = f"/tmp/dpu-gpu-offload-{NOBODY}"
     shutil.rmtree(path, ignore_errors=True)
     yield path
@@ -209,7 +209,7 @@ def folder():
 @as_root
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_folder_that_somebody_else_made(stage, program, folder):
-    """Where nobody's default is, root was first."""
+    """Root has made the default folder of user NOBODY first."""
     os.mkdir(folder, 0o777)
     ended = as_nobody(stage, program, "--backend", "cpu") if program == "offload-worker" else \
         as_nobody(stage, program, "-p", 0)

@@ -1,4 +1,4 @@
-"""Somebody between server and worker over tcp:, who has no key: sees nothing and changes nothing."""
+"""A relay between server and worker over tcp:, without a key, can neither read nor change anything."""
 import os
 import re
 import socket
@@ -14,7 +14,7 @@ SECRET = b"the-secret-of-a-request-" * 4
 
 @pytest.fixture
 def lines(stage):
-    """A server, a relay to it, and a worker behind that, attached."""
+    """Yields a server, a relay to it, and a worker that is attached through the relay."""
     port = free_port()
     key = stage.key_options()
     server = stage.program("offload-server", "--comch", f"tcp:127.0.0.1:{port}", "-p", 0, *key)
@@ -25,7 +25,7 @@ def lines(stage):
         server.wait_for_log("is ready")
         clients = int(server.wait_for_log(r"listening on \S+:(\d+) with")[1])
         yield server, relay, worker, clients
-        # While the relay is there: the worker leaves by it.
+        # The relay still exists: the worker detaches through it.
         assert server.terminate() == 0
         assert worker.terminate() == 0
 
@@ -55,28 +55,28 @@ CHANGES = {
 @pytest.mark.parametrize("direction", ["to worker", "to server"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_it_changes_nothing(lines, change, direction):
-    """Who gets what it changed notices and says so; the attachment ends, and with the next one what
-    was asked is answered, right."""
+    """The receiver of the change detects and reports it; the attachment ends, and the requests are answered with the
+    next one, correctly."""
     server, relay, worker, clients = lines
     with Wire(clients) as wire:
         wire.ask([b"before"])
         relay.change_once(direction, CHANGES[change])
         asked = [b"first", SECRET, SECRET]
         wire.send(frame(asked[0]))
-        # One more where the change needs a second chunk or the end of one.
+        # Another request follows if the change needs a second chunk or the end of one.
         wait_until(lambda: relay.changed() or relay.held, "a chunk that the relay has")
         for payload in asked[1:]:
             wire.send(frame(payload))
         server.wait_for_log(r"worker .+ is gone")
         worker.wait_for_log("the server is gone")
-        # Who noticed tells the other, whose control line may have ended before it hears that.
+        # The detecting side tells the other, whose control connection may end before that message arrives.
         assert re.search("TLS: .*a third party is between its two ends", server.log + worker.log)
         server.wait_for_log("is ready", count=2)
         wire.expect([reverse(payload) for payload in asked])
 
 
 def test_what_it_heard_is_worth_nothing_later(lines):
-    """All that a worker has sent, once more: neither an attachment nor any harm."""
+    """A replay of all bytes that a worker has sent neither attaches nor does any harm."""
     server, relay, worker, clients = lines
     with Wire(clients) as wire:
         wire.ask([b"before"])

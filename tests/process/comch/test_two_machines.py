@@ -10,19 +10,19 @@ from harness import BIN, ROOT, Program
 
 GUEST = ROOT / "scripts/rdma-guest"
 CANNOT_RUN = 77
-# On every wait for the guests. They are some 20 times slower than this machine, and what else it does slows
-# them further: only what hangs takes as long.
+# The time limit of every wait for the guests. They are some 20 times slower than this machine, and its other work
+# slows them further: only a hang takes as long.
 SOON = 240
-# Of each of two connections.
+# The requests of each of two connections.
 SHORT, LONG = 2_000, 40
-# wait_for COUNT WORDS: until the log has so many lines with these, or the program has ended.
+# wait_for COUNT WORDS: waits until the log has COUNT lines with these words, or the program has ended.
 WAIT_FOR = """
 wait_for() {
   until (($(grep -c "$2" /tmp/log) >= $1)) || ! kill -0 $program; do sleep 0.1; done
 }
 """
-# What the machine with the server does: all requests are answered, or it ends with the client's status. The
-# last client sends until the third worker has come, while the test fails the network.
+# The script of the machine with the server: all requests are answered, or it ends with the client's status. The
+# last client sends until the third worker has attached, while the test fails the network.
 SERVER_MACHINE = f"""
 {{ "$@"; echo $? >/tmp/status; }} |& tee /tmp/log >&2 & program=$!
 {WAIT_FOR}
@@ -40,9 +40,9 @@ kill $(busybox pidof offload-server)
 wait $program
 exit $(cat /tmp/status)
 """
-# What the other one does. When its worker has come back after the test has pulled the cable, the
-# interface below the card goes down, and then the machine. (With the interface up again Soft-RoCE
-# would take no connection: docs/reference/rdma.md.)
+# The script of the other machine. When its worker has attached again after the test has pulled the cable,
+# the interface below the card goes down, and then the machine. (With the interface up again Soft-RoCE
+# would accept no connection: docs/reference/rdma.md.)
 WORKER_MACHINE = f"""
 "$@" |& tee /tmp/log >&2 & program=$!
 {WAIT_FOR}
@@ -72,7 +72,7 @@ def machine(stage):
 
 
 def set_link(stage, number, state):
-    """Pulls the cable of machine `number`, or puts it back: "off", "on"."""
+    """Pulls the cable of machine `number` ("off"), or plugs it in again ("on")."""
     with socket.socket(socket.AF_UNIX) as monitor:
         monitor.settimeout(SOON)
         monitor.connect(f"{stage.folder}/wire/{number}.monitor")
@@ -92,14 +92,14 @@ def test_every_request_is_answered_though_the_network_fails(stage, machine):
     # With the third client sending, machine 2 is cut off.
     server.wait_for_log(r"2 connected to 127\.0\.0\.1", SOON, count=3)
     set_link(stage, 2, "off")
-    # One learns it from its port, the other from the silence.
+    # One side detects it from its port, the other from the silence.
     worker.wait_for_log("rxe0 reports: port error", SOON)
     worker.wait_for_log("the server is gone: .*(retry counter exceeded|silent)", SOON)
     server.wait_for_log("worker .* is gone: .*(retry counter exceeded|silent)", SOON)
     set_link(stage, 2, "on")
     server.wait_for_log("is ready", SOON, count=2)
 
-    # Then its interface goes down by its own administrator's hand, and it is started anew.
+    # Then its administrator sets its interface down, and the machine is started again.
     worker.wait_for_log("rxe0 reports: port error", SOON, count=2)
     server.wait_for_log("worker .* is gone: .*(retry counter exceeded|silent)", SOON, count=2)
     assert worker.wait(SOON) == 0, worker.log

@@ -1,5 +1,5 @@
-"""A signal ends the program that gets it: a worker leaves without the server, and waits for the next
-server when that leaves. Each end has its status, and its bound."""
+"""A signal ends the program that gets it: a worker exits without the server, and waits for the next
+server when its server exits. Each program has its exit status, and its time limit."""
 import contextlib
 import ctypes
 import os
@@ -106,11 +106,11 @@ def test_a_stand_by_serves_once_the_other_is_gone(stage):
     waiting.wait_for_log("1 of 1 channels are assigned")
 
 
-# ---- Signals while it attaches
+# ---- Signals during the attachment
 
 
 def expect_end_within_a_step(worker):
-    """A step of a connection's set-up may take seconds: it ends before that is over."""
+    """A step of a connection's set-up may take seconds: the worker exits before the step is over."""
     worker.send_signal(signal.SIGTERM)
     assert worker.wait() == 0
     assert not re.search("did not prove a key in time|the server is gone", worker.log)
@@ -130,7 +130,7 @@ def test_a_signal_while_a_server_never_answers_the_greeting(stage):
 
 
 def test_a_signal_while_a_server_never_begins_its_proof(stage):
-    """Where each step may wait for seconds: the main thread does not wait with it."""
+    """Each step of the proof may wait for seconds: the main thread does not wait with it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE)
         worker = stage.program("offload-worker", "--backend", "cpu", *stage.key_options(),
@@ -165,7 +165,7 @@ def test_what_a_worker_asks_for(stage, options, message):
         fake.attach()
         worker.send_signal(signal.SIGTERM)
         assert fake.control.expect(message)[0] == b""
-        assert worker.wait() == 0  # a server that does not answer does not hold it
+        assert worker.wait() == 0  # a server that does not answer does not delay it
         assert "the server did not detach this worker in time" in worker.log
 
 
@@ -196,7 +196,7 @@ PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
 
 @contextlib.contextmanager
 def frozen(worker, name):
-    """Freezes one thread of it, as a debugger does; the others go on."""
+    """Freezes one thread of the program, as a debugger does; its other threads continue."""
     libc = ctypes.CDLL(None, use_errno=True)
     def find():
         return [int(task.name) for task in Path(f"/proc/{worker.pid}/task").iterdir()
@@ -207,15 +207,15 @@ def frozen(worker, name):
     assert libc.ptrace(PTRACE_INTERRUPT, tids[0], 0, 0) == 0
     assert os.waitpid(tids[0], WALL)[0] == tids[0]
     yield
-    with contextlib.suppress(ChildProcessError):  # its end is the tracer's to take
+    with contextlib.suppress(ChildProcessError):  # only the tracer can wait for its end
         wait_until(lambda: os.waitpid(tids[0], WALL | os.WNOHANG)[0] != 0, "the thread is gone")
 
 
 @needs_cpu_worker
 @on_one_machine
 def test_a_back_end_that_hangs_as_it_is_stopped(stage):
-    """The thread of a channel never returns: the program leaves with a status of its own, and its
-    server learns of it at once."""
+    """The thread of a channel never returns: the program exits with a separate status, and its server
+    detects the exit at once."""
     with FakeServer(stage.folder / "fake.sock") as fake:
         worker = stage.worker(comch=stage.folder / "fake.sock")
         fake.attach()
@@ -254,7 +254,7 @@ def test_a_worker_that_was_given_up_and_hangs_leaves(stage):
 
 
 def test_a_worker_that_was_stopped_as_a_whole_does_not_hang(stage):
-    """SIGSTOP for longer than any limit is no hang when it goes on."""
+    """A SIGSTOP that is longer than any limit is no hang once the program continues."""
     with FakeServer(stage.folder / "fake.sock") as fake:
         worker = stage.worker(comch=stage.folder / "fake.sock")
         fake.attach()

@@ -1,4 +1,4 @@
-"""What bash offers at the Tab key, from what the programs say of themselves."""
+"""Bash completion at the Tab key, made from the programs' help."""
 import os
 import subprocess
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(not os.path.exists(LIBRARY), reason="needs bash-
 
 
 def offered(tmp_path, *words):
-    """The words that may stand for the last one."""
+    """Returns the words that complete the last one."""
     script = f"""
       source {LIBRARY}
       source {ROOT}/deploy/completion/offload

@@ -1,4 +1,4 @@
-"""What "cmake --install" leaves: programs that run from there, and what other projects build on."""
+"""The result of "cmake --install": programs that run from there, and files that other projects build on."""
 import os
 import subprocess
 from pathlib import Path
@@ -14,7 +14,7 @@ CONSUMER = Path(__file__).parent / "consumer"
 
 
 def run(*command, **environment):
-    """What the command writes; an error with all of it if it fails."""
+    """Returns the command's output; raises an error with all of it if the command fails."""
     done = subprocess.run(command, env={**os.environ, **environment}, text=True, timeout=120, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
@@ -23,7 +23,7 @@ def run(*command, **environment):
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """The suite, installed into a folder of its own."""
+    """Installs the suite into a separate folder; returns its prefix."""
     root = tmp_path_factory.mktemp("installed")
     run("cmake", "--install", BUILD, "--prefix", "/usr", DESTDIR=str(root))
     return root / "usr"
@@ -42,7 +42,7 @@ def test_each_program_has_its_page_and_completion(prefix):
 
 @pytest.fixture(scope="module")
 def consumer(prefix, tmp_path_factory):
-    """The folder with the programs of a project that finds the suite by CMake."""
+    """Returns the folder with the programs of a project that finds the suite through CMake."""
     build = tmp_path_factory.mktemp("consumer")
     run("cmake", "-G", "Ninja", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", build)
@@ -65,12 +65,12 @@ def test_device_code_compiles_without_the_sources(consumer):
 @pytest.mark.parametrize("source", sorted((harness.ROOT / "examples/services").glob("*/*.cu")),
                          ids=lambda source: source.stem)
 def test_a_service_module_needs_the_installed_headers_alone(prefix, tmp_path, stage, source):
-    """By docs/guide/tutorial.md's line for a CPU."""
+    """The module is compiled by docs/guide/tutorial.md's line for a CPU."""
     module = tmp_path / "module.so"
     run(os.environ.get("CXX", "g++"), "-std=c++17", "-O0", "-shared", "-fPIC", "-fvisibility=hidden",
         f"-I{prefix}/include/dpu-gpu-offload", "-x", "c++", source, "-o", module)
     if source.stem != "complement":
-        return  # the others want options and files, which their own tests have
+        return  # the others need options and files, which their own tests have
     stage.worker("--service-module", module)
     server = stage.server("--service", "complement")
     server.wait_until_listening()

@@ -1,4 +1,4 @@
-"""deploy/prometheus and deploy/grafana: the rules' own tests, and that they ask for what there is."""
+"""deploy/prometheus and deploy/grafana: runs the rules' own tests, and checks that the metrics they use exist."""
 import json
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The services of examples/services through the three programs: each answer against Python's own."""
+"""The services of examples/services through the three programs: compares each answer with Python's own."""
 import hashlib
 import importlib.util
 import math
@@ -16,7 +16,7 @@ NOWHERE = 2**32 - 1
 
 
 def serve(stage, name, *options, server_options=()):
-    """A server of the service `name`, and the worker's options for it."""
+    """Starts a server of the service `name` and a worker; also returns the worker's options for the service."""
     server = stage.server("--service", name, *server_options)
     options = ["--service-module", SERVICES / f"{name}.so",
                *(text for option in options for text in ("--service-option", option))]
@@ -31,7 +31,8 @@ def ask(server, requests, answer):
 
 
 def lengths():
-    """Around a packet, a chunk of SHA-256 and the longest message that is in packets, and long."""
+    """Returns lengths around a packet, a chunk of SHA-256 and the longest message that is in packets, and longer
+    ones."""
     return [*range(130), 371, 372, 373, 1000, 4095, 4096, 5000, 65535, 65536]
 
 
@@ -52,7 +53,7 @@ def test_sha256(stage):
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """The table's file and its pairs."""
+    """Returns the table's file and its pairs."""
     path = ROOT / "examples/services/lookup/make_table.py"
     spec = importlib.util.spec_from_file_location("make_table", path)
     make_table = importlib.util.module_from_spec(spec)
@@ -74,7 +75,7 @@ def lookup(pairs):
 
 
 def keys(pairs, count):
-    """Half of them are in the table; and the one that means "empty" in it."""
+    """Returns keys, half of which are in the table, and the key that means "empty" in it."""
     source = random.Random(2)
     known = list(pairs)
     both = [source.choice(known) if i % 2 else source.getrandbits(64) for i in range(count)]
@@ -155,7 +156,7 @@ SHAPE = [(256, 512), (512, 512), (512, 10)]
 
 @pytest.fixture(scope="module")
 def perceptron(tmp_path_factory):
-    """The file of its parameters, and its layers as (weights by output, biases)."""
+    """Returns the file of its parameters, and its layers as (weights by output, biases)."""
     source = random.Random(3)
     layers = []
     parameters = []
@@ -175,7 +176,7 @@ def as_fp32(numbers):
 
 
 def npy(numbers):
-    """A file of NumPy's format, version 1.0, of one dimension."""
+    """Returns a file in NumPy's format, version 1.0, of one dimension."""
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(numbers)},), }}"
     header = header.ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + \
@@ -183,7 +184,7 @@ def npy(numbers):
 
 
 def infer(layers, numbers):
-    """In double precision."""
+    """Computes the outputs in double precision."""
     for index, (rows, biases) in enumerate(layers):
         sums = (bias + sum(map(float.__mul__, row, numbers)) for row, bias in zip(rows, biases))
         numbers = [value if index == 2 or value > 0 else 0.0 for value in sums]
@@ -209,7 +210,7 @@ def test_mlp(stage, perceptron, storage, error):
                     assert kind == wire.RESPONSE and len(payload) == 40
                     got = struct.unpack("<10f", payload)
                     assert max(abs(a - b) for a, b in zip(got, outputs)) < error, (got, outputs)
-        # Numbers that are none, and other lengths, are answered too.
+        # Requests of other lengths, and NaNs, are answered too.
         client.ask([bytes(length) for length in (0, 8, 1020, 1023)], lambda request: b"")
         client.send(wire.frame(struct.pack("<256f", *[math.nan] * 256)))
         assert len(client.receive()[1]) == 40
@@ -246,7 +247,7 @@ def grep(patterns):
 
 
 def texts(count):
-    """Random bytes, and random letters with what the patterns look for here and there."""
+    """Yields random bytes, and random letters with some matches of the patterns in them."""
     source = random.Random(5)
     planted = [b"error", b"Warn", b"123", b"abc", b"\xc3", b"[-]", b"\x00\n", b"a,b ", b"x" * 64, b"].",
                b"the quick brown fox jumps over", b"ab\\"]

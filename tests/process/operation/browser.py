@@ -1,4 +1,4 @@
-"""Chromium without a window, told what to do over a pipe (the DevTools protocol)."""
+"""Controls Chromium without a window over a pipe (the DevTools protocol)."""
 import base64
 import json
 import os
@@ -14,7 +14,7 @@ PATIENCE = 60 * TIME_FACTOR
 
 
 class Browser:
-    """One page. Its clock is the wall's. Raises TimeoutError where the browser does not answer."""
+    """One page, which uses the real clock. Raises TimeoutError if the browser does not answer."""
 
     def __init__(self, folder):
         ours, theirs = os.pipe(), os.pipe()  # it reads descriptor 3 and writes 4
@@ -56,11 +56,11 @@ class Browser:
         self.call("Page.navigate", url=address)
 
     def value_of(self, expression):
-        """Of JavaScript, in the page."""
+        """Returns the value of a JavaScript expression in the page."""
         return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
     def picture(self, path, width, scheme="light"):
-        """All of the page, as PNG."""
+        """Writes a picture of the whole page as PNG."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)

@@ -1,4 +1,4 @@
-"""--admin and offload-ctl: commands to programs that run, and who may give them."""
+"""--admin and offload-ctl: commands to running programs, and which users may give them."""
 import contextlib
 import json
 import os
@@ -13,7 +13,7 @@ from wire import Wire, frame, payloads
 
 
 def ctl(path, *command):
-    """Exit status, and what was said."""
+    """Runs offload-ctl; returns its exit status and its output."""
     done = subprocess.run([BIN / "offload-ctl", "--admin", f"unix:{path}", *map(str, command)],
                           check=False, text=True, capture_output=True, timeout=60 * TIME_FACTOR)
     return done.returncode, done.stdout + done.stderr
@@ -142,7 +142,7 @@ SHOWN = r"\u001b]0;owned\u0007\u001b[2J\ufffd" + "\tall is well\n"
 
 @contextlib.contextmanager
 def strange_door(path, user):
-    """A socket of `user` that anybody may connect to; answers once, with text that commands a terminal."""
+    """A socket of `user` that every user may connect to; answers once, with text that controls a terminal."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     path.chmod(0o777)
@@ -185,7 +185,7 @@ def test_the_door_of_another_user_is_told_nothing(stage):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_root_trusts_a_service_in_the_services_own_folder(stage):
-    """As the unit's: its user is another, and its folder that user's alone to write."""
+    """The folder is like the unit's: it belongs to another user, and only that user may write in it."""
     folder = stage.folder / "service"
     folder.mkdir(mode=0o755)
     os.chown(folder, NOBODY, NOBODY)

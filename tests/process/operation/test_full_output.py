@@ -1,4 +1,4 @@
-"""Every program whose standard output cannot be written, as on a full disk, says so and fails."""
+"""Every program whose standard output cannot be written, as on a full disk, reports it and fails."""
 import re
 import resource
 import subprocess
@@ -7,13 +7,13 @@ import pytest
 from harness import BIN, SANITIZE, TIME_FACTOR
 
 LIMIT = 60 * TIME_FACTOR
-# bench-engine is Google Benchmark's, which exits by itself after its help.
+# bench-engine uses Google Benchmark, which exits by itself after its help.
 PROGRAMS = sorted(path.name for kind in ("offload-*", "bench-*") for path in BIN.glob(kind)
                   if path.name != "bench-engine")
-# What prints results where nothing else runs.
+# Samples that print results without another program.
 SAMPLES = ["sample-graph", "sample-event-driven-engine", "sample-memory-export", "sample-sync-event-processes",
            "sample-unsolicited", "sample-rdma-put", "sample-rdma-tasks-send", "sample-rdma-tasks-many-clients"]
-# The doctor's status says how the machine is.
+# The doctor's exit status depends on the machine's state.
 GOOD = (0, 3, 4)
 
 
@@ -24,12 +24,12 @@ def ended(command, output):
 
 
 def expect_failure(*command, status=(0,)):
-    """With `status` where standard output is taken, and with 1 where the disk is full."""
+    """Expects `status` if standard output can be written, and 1 if the disk is full."""
     good = ended(command, "/dev/null")
     assert good.returncode in status, good.stderr
     full = ended(command, "/dev/full")
     assert full.returncode == 1, f"exit status {full.returncode}: {full.stderr}"
-    # Without a reason if a line was lost before the end.
+    # There is no reason if a line was lost before the end.
     assert re.search(rf"^{command[0]}: cannot write '?standard output'?(: No space left on device)?$", full.stderr,
                      re.MULTILINE), full.stderr
 
@@ -70,7 +70,7 @@ def test_a_load_and_its_reports(stage):
 
 
 def test_a_standard_output_that_is_closed(stage):
-    """A program that prints nothing there needs none."""
+    """A program that prints nothing there does not need standard output."""
     server = stage.program("offload-server", *stage.comch_options(), "-p", 0,
                            wrapper=["/bin/sh", "-c", 'exec "$@" >&-', "sh"])
     server.wait_for_log("waiting for a worker on")

@@ -1,4 +1,4 @@
-"""The log waits for nobody, and nobody for it."""
+"""The log never waits for its reader, and no other thread waits for the log."""
 import contextlib
 import json
 import os
@@ -12,7 +12,7 @@ BAD_FRAME = header(0, 4, 0)
 
 
 def full_pipe(path):
-    """A named pipe that is full, and held open without being read; its descriptor."""
+    """Makes a named pipe that is full and that this process holds open but does not read; returns its descriptor."""
     os.mkfifo(path)
     pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
     with contextlib.suppress(BlockingIOError):

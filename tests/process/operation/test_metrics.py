@@ -1,4 +1,4 @@
-"""--metrics: what server and worker tell of themselves over HTTP, and that it is so."""
+"""--metrics: the state and figures that server and worker report over HTTP, and that they are right."""
 import http.client
 import json
 import re
@@ -22,7 +22,7 @@ def port_of(program):
 
 
 def ask(program, path, method="GET", host="localhost"):
-    """Status and body."""
+    """Sends a request; returns status and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port_of(program), timeout=PATIENCE)
     try:
         connection.request(method, path, headers={"Host": host})
@@ -39,14 +39,14 @@ def page(program, query=""):
 
 
 def figures(program, query=""):
-    """The samples by name and labels, of a page that was made after the call."""
+    """Returns the samples by name and labels, from a page that was made after the call."""
     time.sleep(0.11)
     return {name: float(value) for name, value in
             re.findall(r"^([a-z]\S*) (\S+)$", page(program, query), re.MULTILINE)}
 
 
 def spans_of(program):
-    """Those of /trace, without the names of its rows."""
+    """Returns the spans of /trace, without the names of its rows."""
     return [event for event in json.loads(ask(program, "/trace")[1])["traceEvents"] if event["ph"] == "X"]
 
 
@@ -109,7 +109,7 @@ def test_the_figures_are_those_of_the_clients(pair):
     assert now["offload_server_busy_seconds_total"] > 0
     assert now["offload_server_sleep_seconds_total"] > 0
     assert 0 < now["offload_server_longest_turn_seconds"] <= now["offload_server_busy_seconds_total"]
-    # Threads apart give the same together; each client had one.
+    # The figures of separate threads have the same sum; each thread had one client.
     apart = figures(server, "?per_thread=1")
     for thread in "01":
         assert apart[f'offload_server_requests_total{{thread="{thread}"}}'] == count / 2
@@ -130,7 +130,7 @@ def test_stages_add_up_to_the_duration(pair):
 
 
 def test_a_request_begins_when_it_comes(stage):
-    """Not when the server gets to it."""
+    """It begins at its arrival, not when the server reads it."""
     server = stage.server("--metrics", 0)
     stage.worker()
     server.wait_until_listening()
@@ -141,7 +141,7 @@ def test_a_request_begins_when_it_comes(stage):
         time.sleep(0.3)
         server.send_signal(signal.SIGCONT)
         client.expect([b"delpmas si ht46 eht"])
-    # Counted when the answer was sent.
+    # The sample is counted when the answer was sent.
     request, receive = wait_until(lambda: spans_of(server), "a sample")[:2]
     assert request["dur"] > receive["dur"] > 300_000
 
@@ -202,7 +202,7 @@ def test_a_server_that_leaves_is_healthy_and_not_ready(pair):
 
 
 def test_a_pause_of_a_program_is_no_hang(pair):
-    """Asked right after it, when a thread that answers may be the first one that runs."""
+    """The health is requested right after the pause, when the answering thread may be the first one that runs."""
     for program in pair:
         program.stop()
     time.sleep(6)  # longer than a turn of a healthy thread
@@ -262,7 +262,7 @@ def test_head_is_answered_as_get(pair):
 
 
 def test_a_page_of_another_name_reads_nothing(pair):
-    """DNS rebinding: a stranger's name with the address of this machine."""
+    """DNS rebinding: a stranger's name resolves to the address of this machine."""
     for program in pair:
         for path in ("/status", "/metrics", "/trace"):
             assert ask(program, path, host="evil.example")[0] == 421
@@ -286,7 +286,7 @@ def test_without_the_option_nothing_listens(stage):
 
 
 def test_a_long_turn_is_told_with_what_it_did(stage):
-    """Of a limit that each turn is beyond."""
+    """Every turn exceeds the limit."""
     server = stage.server("--metrics", 0, "--stall-limit", "1us")
     stage.worker()
     server.wait_until_listening()
@@ -303,7 +303,7 @@ def test_a_long_turn_is_told_with_what_it_did(stage):
 
 @needs_cpu_worker
 def test_a_full_channel_is_told_by_its_time(stage):
-    """Four slots of up to 32 requests each, and a worker that does not answer for a while."""
+    """There are four slots of up to 32 requests each, and the worker does not answer for a while."""
     server = stage.server("--metrics", 0, "--max-concurrent-messages", 4)
     worker = stage.worker()
     server.wait_until_listening()
@@ -335,7 +335,7 @@ def test_the_trace_has_the_sampled_requests(pair):
 
 
 def test_spans_of_a_row_are_apart_or_within_each_other(stage):
-    """As viewers want them, also where many requests are under way."""
+    """Viewers require this, even if many requests are in progress."""
     server = stage.server("--metrics", 0)
     stage.worker()
     server.wait_until_listening()
@@ -361,7 +361,7 @@ def test_the_worker_says_where_its_time_goes(pair):
         client.ask(payloads(2000, 100))
     wait_until(lambda: figures(worker)["offload_worker_busy_seconds_total"] > 0, "it was busy")
     before = figures(worker)
-    server.kill()  # its back end starts anew for the next server; nothing counts down
+    server.kill()  # the worker starts its back end again for the next server; no counter decreases
     wait_until(lambda: figures(worker)["offload_worker_attached"] == 0, "it has no server")
     now = figures(worker)
     for what in ("busy", "poll", "sleep"):
@@ -379,12 +379,12 @@ def test_the_service_time_of_a_worker_is_within_its_stage(pair):
     name = "offload_worker_service_duration_seconds"
     assert of_worker[f"{name}_count"] == 400 // 64
     stage = now['offload_server_stage_duration_seconds_sum{stage="worker"}']
-    # The worker reads the clock after the answer is there: it may have lost its processor in between.
+    # The worker reads the clock after the answer is there: it may have been preempted in between.
     late = 0.001 * TIME_FACTOR
     assert 0 < of_worker[f"{name}_sum"] < stage + late
     spans = spans_of(worker)
     assert [span["name"] for span in spans] == ["service"] * (400 // 64)
-    # One clock: each lies within its request's span of the server's trace.
+    # Both use one clock: each span lies within its request's span of the server's trace.
     requests = [span for span in spans_of(server) if span["name"] == "worker"]
     for span, request in zip(spans, requests):
         assert request["ts"] <= span["ts"]

@@ -1,4 +1,4 @@
-"""What the programs say to systemd, whose part this plays: sd_notify(3)."""
+"""The programs' messages to systemd; the test acts as systemd: sd_notify(3)."""
 import select
 import signal
 import socket
@@ -18,7 +18,7 @@ class Manager:
         self.wrapper = ["env", f"NOTIFY_SOCKET={path}", "WATCHDOG_USEC=900000"]
 
     def hears(self, seconds):
-        """The next message, None if none comes in that time."""
+        """Returns the next message, None if none comes in that time."""
         return self._socket.recv(256).decode() if select.select([self._socket], [], [], seconds)[0] else None
 
     def wait_for(self, message):

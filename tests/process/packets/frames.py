@@ -36,7 +36,7 @@ def udp_frame(payload, *, to, by, source, destination, source_port, port, tags=(
 
 
 class Datagram:
-    """What a frame is; `source_port` is None if it is no UDP datagram."""
+    """A parsed frame; `source_port` is None if it is no UDP datagram."""
 
     def __init__(self, frame):
         self.to, self.by, at = frame[:6], frame[6:12], 12

@@ -1,4 +1,4 @@
-"""Who is answered: datagrams of all kinds of source and destination, as the kernel's own stack answers them."""
+"""The worker answers the same datagrams as the kernel's own stack, for all kinds of source and destination."""
 import contextlib
 import os
 import select
@@ -18,7 +18,7 @@ ROUTED, HOST, OTHER_ADDRESS, OTHER_ADDRESS6 = f"pk{os.getpid()}c", "10.9.1.2", "
 OF_KERNEL = PORT + 1
 OWN, STATION, BROADCAST = "own", "02:00:00:00:00:99", "ff:ff:ff:ff:ff:ff"
 
-# What the worker does with a datagram: "ok", it answers; "stack", it leaves it to the kernel; else why it drops it.
+# The worker's reaction to a datagram: "ok", it answers; "stack", it leaves it to the kernel; else why it drops it.
 KINDS = [
     ("ok", {}),
     *(("ok", {"source": each}) for each in ("10.9.0.0", "10.9.0.99", "192.0.2.1", "169.254.3.4", "0.1.2.3", "240.0.0.1",
@@ -62,13 +62,14 @@ KINDS = [
 
 
 def stricter(kind):
-    """The kernel asks its neighbours for the Ethernet address; the worker answers to where the frame came from."""
+    """Returns whether the worker does not answer, but the kernel does: the worker answers to the Ethernet address that
+    the frame came from, the kernel asks its neighbours for the address."""
     return kind.get("by") in (BROADCAST, "01:00:5e:00:00:01", OWN)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def wire():
-    """One queue, so that all frames stay in their order; behind HERE another host, ROUTED."""
+    """Makes a wire with one queue, so that all frames stay in order; behind HERE is another host, ROUTED."""
     if not (BIN / "offload-packets").exists():
         pytest.skip("offload-worker has no --udp: no libbpf or clang")
     with both_ends("numrxqueues", "1", "numtxqueues", "1"):
@@ -84,7 +85,7 @@ def wire():
                 run("ip", "-n", name, "link", "set", interface, "up")
             run("ip", "-n", ROUTED, "route", "add", "default", "via", OTHER_ADDRESS)
             run("ip", "-n", THERE, "route", "add", "10.9.1.0/24", "via", ADDRESS)
-            # The kernel can answer each source that it would answer.
+            # The kernel has a route to each source that it would answer.
             run("ip", "-n", HERE, "route", "add", "default", "via", PEER)
             run("ip", "-n", HERE, "-6", "route", "add", "default", "via", PEER6)
             for each in (PEER, "10.9.0.0", "10.9.0.99", PEER6, "fd09::99"):
@@ -115,7 +116,7 @@ def answering(name, address, port, answer):
         def serve():
             while end not in select.select([own, end], [], [])[0]:
                 datagram, sender = own.recvfrom(2048)
-                with contextlib.suppress(OSError):  # there is no way to it
+                with contextlib.suppress(OSError):  # there is no route to the sender
                     own.sendto(answer(datagram), sender)
 
         thread = threading.Thread(target=serve)
@@ -130,7 +131,7 @@ def answering(name, address, port, answer):
 
 
 class Wire:
-    """The far end of the wire, as frames."""
+    """The far end of the wire, which sends and receives frames."""
 
     def __init__(self):
         self.here, self.there = (mac(link_of(*each)["address"]) for each in ((HERE, "x0"), (THERE, "x1")))
@@ -151,7 +152,7 @@ class Wire:
         return udp_frame(request(number, b"hello"), port=port, **parts)
 
     def answers(self, number, kind):
-        """Sends a datagram of this kind to worker and kernel; returns the answers by port. What else comes is none."""
+        """Sends a datagram of this kind to worker and kernel; returns the answers by port. No other answer may come."""
         fence = {"destination": ADDRESS6 if ":" in kind.get("source", "") + kind.get("destination", "") else ADDRESS}
         for each, datagram in ((2 * number, kind), (2 * number + 1, fence)):
             for port in (PORT, OF_KERNEL):
@@ -172,7 +173,7 @@ class Wire:
 
 
 def expect_turned(answer, asked):
-    """From the one who was asked to the one who did."""
+    """Checks that the answer goes from the asked address to the asking one."""
     assert answer.destination == asked.source and answer.source == asked.destination
     assert answer.port == asked.source_port and answer.to == asked.by
 
@@ -236,7 +237,7 @@ def test_what_this_host_forwards_is_left_alone(worker, place):  # noqa: F811
 
 
 def test_other_addresses_of_the_interface(worker):  # noqa: F811
-    """The rules follow them. An address that is gone is not answered for."""
+    """The rules follow the addresses. Requests to a removed address are not answered."""
     program = worker("--metrics", "0", place=f"x0:{PORT}")
 
     def rules():

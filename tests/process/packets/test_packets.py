@@ -1,4 +1,4 @@
-"""offload-packets on veth: in a network namespace of its own, with the peer in another one."""
+"""offload-packets on veth: in a separate network namespace, with the peer in another one."""
 import json
 import signal
 import socket
@@ -24,7 +24,7 @@ def wire():
 
 
 class Packets(Program):
-    """offload-packets, ready for packets; its results after end()."""
+    """offload-packets, ready for packets; end() returns its results."""
 
     def __init__(self, tmp_path, *options, where=HERE, interface="x0"):
         self.output = tmp_path / f"results-{interface}.json"
@@ -93,7 +93,7 @@ def test_a_wrong_checksum_is_counted(packets):
 
 
 class Forger:
-    """Sends datagrams to ADDRESS whose sender says that it is a port of PEER."""
+    """Sends datagrams to ADDRESS that claim to come from a port of PEER."""
 
     def __init__(self):
         self.ends = {"to": mac(link_of(HERE, "x0")["address"]), "by": mac(link_of(THERE, "x1")["address"]),
@@ -122,7 +122,7 @@ def test_what_an_echo_may_have_sent_is_not_echoed(packets):
 
 
 def test_two_echoes_end(packets):
-    """Each of them takes one of the 64 hops."""
+    """Each echo takes one of the 64 hops."""
     received = link_of(HERE, "x0")["stats64"]["rx"]["packets"]
     programs = [packets("echo", "--port", "4001"),
                 packets("echo", "--port", "4002", where=THERE, interface="x1")]
@@ -200,7 +200,7 @@ def test_capture(packets, tmp_path):
 
 
 def test_a_capture_that_cannot_be_written(packets):
-    """What it says it captured is in the file: it ends at the first packet that is not."""
+    """The file has every packet that is reported as captured: the capture ends at the first that is not written."""
     program = packets("capture", "--rule", "udp dport 9 to 0", "--file", "/dev/full", "-n", "30")
     with udp(9) as client:
         for _ in range(30):
@@ -245,7 +245,7 @@ def test_count_leaves_traffic_alone(packets):
 
 
 def test_killed(packets):
-    """Frames of the kernel's own get through at once, and the next one gets the interface."""
+    """The kernel's own frames arrive at once, and the next program can use the interface."""
     program = packets("echo", "--port", "7000")
     with udp(7000) as client:
         client.send(b"ab")

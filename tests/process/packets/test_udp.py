@@ -1,4 +1,4 @@
-"""The mission by UDP: offload-worker --udp on one end of a wire, offload-client --udp on the other."""
+"""The request path over UDP: offload-worker --udp on one end of a wire, offload-client --udp on the other."""
 import contextlib
 import json
 import re
@@ -24,19 +24,19 @@ def wire():
         pytest.skip("offload-worker has no --udp: no libbpf or clang")
     with both_ends():
         add_ipv6()
-        run("ip", "-n", THERE, "link", "set", "lo", "up")  # to a socket of its own
+        run("ip", "-n", THERE, "link", "set", "lo", "up")  # for datagrams to a socket in the same namespace
         yield
 
 
 def client_command(tmp_path, *options, to=ADDRESS):
-    if "--response-timeout" not in options:  # a second is what a busy machine may keep a thread waiting for
+    if "--response-timeout" not in options:  # a busy machine may keep a thread waiting for a second
         options += ("--response-timeout", f"{LIMIT:.0f}s")
     return ["ip", "netns", "exec", THERE, BIN / "offload-client", "--udp", "-s", to, "-p", str(PORT),
             "--output", tmp_path / "client.json", *options]
 
 
 def client(tmp_path, *options, status=0, to=ADDRESS):
-    """Runs it; returns what became of its datagrams, and how it went."""
+    """Runs the client; returns the fates of its datagrams, and its results."""
     done = subprocess.run(client_command(tmp_path, *options, to=to), capture_output=True, text=True,
                           timeout=4 * LIMIT)
     assert done.returncode in (RIGHT if status == 0 else (status,)), done.stderr + done.stdout
@@ -45,7 +45,7 @@ def client(tmp_path, *options, status=0, to=ADDRESS):
 
 
 def sizes():
-    """From none to the most that a datagram on this wire has; at the borders of the services' blocks."""
+    """Returns sizes from none to the largest datagram of this wire, and at the borders of the services' blocks."""
     return ",".join(f"{size}:1" for size in (0, 1, 3, 4, 15, 16, 17, 84, 85, 500, 1451, 1452))
 
 
@@ -71,7 +71,7 @@ def test_ipv6_and_an_open_loop(worker, tmp_path):
 
 @contextlib.contextmanager
 def sockets_with_ports(first, count):
-    """A client with as many sockets has all these ports, in some order."""
+    """Sets the range of ports: a client with `count` sockets has all these ports, in some order."""
     with namespace(THERE), open("/proc/sys/net/ipv4/ip_local_port_range", "r+") as ports:
         before = ports.read()
         ports.seek(0)
@@ -84,7 +84,7 @@ def sockets_with_ports(first, count):
 
 
 def queue_of(source_port, queues):
-    """Which of so many queues the XDP program chooses (lib/packet/program/steering.h)."""
+    """Returns which of `queues` queues the XDP program chooses (lib/packet/program/steering.h)."""
     mixed = int.from_bytes(socket.inet_aton(PEER), sys.byteorder) ^ (source_port << 16 | PORT)
     for _ in range(2):
         mixed ^= mixed >> 16
@@ -93,7 +93,7 @@ def queue_of(source_port, queues):
 
 
 def by_queue(ports, queues, each=1):
-    """How many datagrams each queue gets if each of these ports sends so many."""
+    """Returns how many datagrams each queue gets if each of these ports sends `each`."""
     counts = [0] * queues
     for port in ports:
         counts[queue_of(port, queues)] += each
@@ -185,7 +185,7 @@ def test_clients_are_spread_over_queues(worker, tmp_path):
 
 
 def ethernet_frame(payload, ip_checksum=0, udp_checksum=0, udp_length=None):
-    """A datagram to the worker. Checksums: what they are wrong by."""
+    """Returns a datagram to the worker. `ip_checksum`, `udp_checksum`: the errors of the checksums."""
     udp = struct.pack(">HHHH", 999, PORT, 8 + len(payload) if udp_length is None else udp_length, 0)
     addresses = socket.inet_aton("10.9.0.2") + socket.inet_aton(ADDRESS)
     pseudo = addresses + struct.pack(">HH", 17, 8 + len(payload))
@@ -258,7 +258,7 @@ def test_loss_and_duplicates_are_counted(worker, tmp_path, retries):
 
 
 def test_netem(worker, tmp_path):
-    """The same by the kernel, on the wire itself."""
+    """The kernel loses and duplicates datagrams on the wire itself."""
     netem = ["tc", "-n", THERE, "qdisc", "add", "dev", "x1", "root", "netem", "loss", "5%",
              "duplicate", "5%"]
     try:
@@ -295,7 +295,7 @@ def test_a_worker_that_is_killed_and_another_one(worker, tmp_path):
         assert load.wait(4 * LIMIT) == 1
     result = json.loads((tmp_path / "client.json").read_text())["runs"][0]
     datagrams = result["datagrams"]
-    assert datagrams["sent"] >= datagrams["answered"] + datagrams["lost"]  # it was ended
+    assert datagrams["sent"] >= datagrams["answered"] + datagrams["lost"]  # the client was interrupted
     assert datagrams["lost"] > 0 and datagrams["wrong"] == 0
     after = second.end()["answered"]
     assert 0 < after < datagrams["answered"]

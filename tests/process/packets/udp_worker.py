@@ -27,7 +27,7 @@ def request(sequence, payload, size=None, kind=4, length=None):
 
 
 class Worker(Program):
-    """offload-worker --udp, which serves; what it counted after end()."""
+    """offload-worker --udp, which is ready; end() returns its counts."""
 
     def __init__(self, *options, place=f"{ADDRESS}:{PORT}"):
         super().__init__("serving", BIN / "offload-worker", "--udp", place, "--backend", BACKEND, *options)
@@ -44,7 +44,7 @@ class Worker(Program):
 
 @pytest.fixture
 def worker():
-    """Starts workers."""
+    """Returns a function that starts workers."""
     started = []
 
     def start(*options, **place):
@@ -58,7 +58,7 @@ def worker():
 
 
 def page_of(program, path="/metrics"):
-    """What --metrics says in the worker's namespace; a page is made ten times a second."""
+    """Returns a page of --metrics in the worker's namespace; the worker makes a page ten times a second."""
     port = int(re.search(r"metrics on http://127\.0\.0\.1:(\d+)/", program.log)[1])
     with namespace(HERE):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)

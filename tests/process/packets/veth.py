@@ -1,4 +1,4 @@
-"""A wire of two ends, each in a network namespace of its own."""
+"""A wire with two ends, each in a separate network namespace."""
 import array
 import contextlib
 import ctypes
@@ -25,7 +25,7 @@ def run(*command):
 
 @contextlib.contextmanager
 def namespace(name):
-    """This thread in the namespace: sockets that are made here stay there."""
+    """Moves this thread into the namespace: sockets that are made here stay there."""
     libc = ctypes.CDLL(None, use_errno=True)
     own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     other = os.open(f"/run/netns/{name}", os.O_RDONLY)
@@ -39,7 +39,7 @@ def namespace(name):
 
 
 def send_whole_checksums(interface):
-    """As `ethtool -K INTERFACE tx off`: over veth nobody else would complete them."""
+    """Does the same as `ethtool -K INTERFACE tx off`: on veth no hardware would complete the checksums."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         value = array.array("B", struct.pack("II", 0x17, 0))  # ETHTOOL_STXCSUM
         request = struct.pack("16sP", interface.encode(), value.buffer_info()[0])
@@ -47,14 +47,14 @@ def send_whole_checksums(interface):
 
 
 def link_of(name, interface):
-    """What `ip -s link show` says of an interface."""
+    """Returns the output of `ip -s link show` for an interface."""
     shown = subprocess.run(["ip", "-n", name, "-s", "-j", "link", "show", interface], check=True,
                            capture_output=True, text=True, timeout=LIMIT).stdout
     return json.loads(shown)[0]
 
 
 class Program:
-    """A program in a namespace that has said `ready`; its test is skipped without privileges."""
+    """A program in a namespace that has written `ready`; its test is skipped without privileges."""
 
     def __init__(self, ready, *command, where=HERE):
         self.process = subprocess.Popen(["ip", "netns", "exec", where, *command], stdout=subprocess.PIPE,
@@ -78,7 +78,7 @@ class Program:
 
 @contextlib.contextmanager
 def both_ends(*options):
-    """Interface x0 with ADDRESS in the namespace HERE, x1 with PEER in THERE; `options` of both."""
+    """Makes interface x0 with ADDRESS in the namespace HERE, x1 with PEER in THERE, both with `options`."""
     try:
         run("ip", "netns", "add", HERE)
     except (OSError, subprocess.CalledProcessError) as error:

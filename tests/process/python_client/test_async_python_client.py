@@ -15,8 +15,8 @@ from offload_client import (AsyncClient, ConnectFailed, ConnectionLost, Refusal,
 
 
 def on_a_loop(test):
-    """Runs a coroutine as a test, with a bound. What asyncio would log at its end fails it: an
-    exception that nobody took, a task that was left."""
+    """Runs a coroutine as a test, with a time limit. The test fails if asyncio would log anything at its end: an
+    exception that was never retrieved, or a pending task."""
     @functools.wraps(test)
     def run(stage):
         complaints = []
@@ -64,7 +64,7 @@ async def test_pipelined(stage):
 
 @on_a_loop
 async def test_back_pressure(stage):
-    """64 MiB are asked for at once. What the sockets do not take waits with the callers."""
+    """The client requests 64 MiB at once. Data that the sockets do not take waits with the callers."""
     server, _ = stage.pair("--max-message-length", "1m", "--max-concurrent-messages", 16, "--threads", 1)
     request = payloads(1, 1 << 20)[0]
     async with connected(server, timeout=6 * PATIENCE) as client:

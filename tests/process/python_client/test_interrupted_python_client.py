@@ -1,5 +1,5 @@
 """Exceptions at any point of the Python client's code: Ctrl-C, an alarm, no memory. No request ever gets
-another one's response, and a client that cannot go on says so."""
+the response of another one, and a client that cannot continue reports it."""
 import asyncio
 import contextlib
 import gc
@@ -19,11 +19,11 @@ REQUESTS = [b"request %d" % number for number in range(3)]
 
 
 class Alarm(Exception):
-    """What a signal handler raises."""
+    """The exception that a signal handler raises."""
 
 
 class OnALoop:
-    """An AsyncClient with the functions of Client. Each runs the loop, which goes on after exceptions."""
+    """An AsyncClient with the functions of Client. Each runs the loop, which continues after exceptions."""
 
     def __init__(self, port):
         self.loop = asyncio.new_event_loop()
@@ -35,7 +35,7 @@ class OnALoop:
         task = asyncio.ensure_future(coroutine, loop=self.loop)
         with contextlib.suppress(KeyboardInterrupt):
             return self.loop.run_until_complete(task)
-        # As asyncio.run() does with a task whose loop was interrupted. It may have ended before.
+        # asyncio.run() does the same with a task whose loop was interrupted. The task may have ended before.
         task.cancel()
         self.loop.run_until_complete(asyncio.wait([task]))
         try:
@@ -79,7 +79,7 @@ class OnThisThread(Client):
 
 
 class Used:
-    """A client with an iteration under way, and what an exception may interrupt."""
+    """A client with an iteration in progress, and the calls that an exception may interrupt."""
 
     def __init__(self, client):
         self.client = client
@@ -106,7 +106,7 @@ class Used:
         self.client.close()
 
     def expect_no_wrong_response(self, kind):
-        """Afterwards."""
+        """Checks the client after the interruption."""
         assert self._got == [*map(reverse, REQUESTS[:len(self._got)])]
         for request in (b"after", b"the end"):
             try:
@@ -127,7 +127,7 @@ class Used:
 
 
 def expect_the_rest(responses, requests):
-    """All that `requests` are due, or an error: an end would say that there are no more."""
+    """Expects all responses to `requests`, or an error: an end would mean that there are no more."""
     with contextlib.suppress(OffloadError):
         assert [*responses] == [*map(reverse, requests)]
 
@@ -145,8 +145,8 @@ def fixture_port(shared_stage):
 
 
 def interrupted_everywhere(kind, opcodes, prepare):
-    """Calls what `prepare` returns until no exception of this kind interrupts it any more, one point
-    later each time. An iterator: each time has been, when it goes on."""
+    """Calls the function that `prepare` returns until no exception of this kind interrupts it any more, one point
+    later each time. An iterator: it yields after each call."""
     for number in itertools.count():
         action = prepare()
         with Interruption(number, kind, opcodes) as interruption:

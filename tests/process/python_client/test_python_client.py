@@ -40,7 +40,7 @@ def test_the_longest_message_of_all(stage):
     request = payloads(1, 16 << 20)[0]
     with connect(server, timeout=6 * PATIENCE) as client:
         assert client.request(request) == reverse(request)
-        # More under way than the sockets' buffers take: it has to send and receive in turns.
+        # More is in flight than the sockets' buffers take: the client must send and receive in turns.
         assert list(client.requests([request] * 3)) == [reverse(request)] * 3
 
 
@@ -97,7 +97,7 @@ def test_too_long_a_message(stage):
     assert refused.value.refusal is Refusal.FRAME_TOO_LONG
     assert refused.value.text == "the message is longer than this server accepts"
     assert refused.value.unanswered[0] == requests[1]
-    # The server has closed the connection, and had said why.
+    # The server has closed the connection, and had sent the reason.
     with pytest.raises(ConnectionLost) as lost:
         client.request(b"more")
     assert lost.value.refusal is Refusal.FRAME_TOO_LONG
@@ -132,7 +132,7 @@ def test_time_outs(stage):
         assert late.value.unanswered == (b"one", b"two")
         assert isinstance(late.value, TimeoutError)
         worker.send_signal(signal.SIGCONT)
-        # What comes late is nobody's.
+        # Late responses belong to no request.
         client.timeout = PATIENCE
         assert client.request(b"hello") == b"olleh"
 
@@ -187,7 +187,7 @@ def test_an_idle_client(stage):
     with connect(server) as client:
         client.request(b"hello")
         server.wait_for_log("is disconnected: the client sent no request")
-        # What the server said comes before the failure to send.
+        # The server's reason is reported, not the failure to send.
         with pytest.raises(ConnectionLost) as lost:
             client.request(b"hello")
         assert lost.value.refusal is Refusal.IDLE_TIMED_OUT

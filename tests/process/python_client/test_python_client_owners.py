@@ -1,5 +1,5 @@
-"""Who may use a Python client: one process, one thread at a time, one event loop. Others are refused, and
-the connection stays as it is."""
+"""The owner of a Python client is one process, one thread at a time, one event loop. Calls of others are refused, and
+the connection is unchanged."""
 import asyncio
 import concurrent.futures
 import contextlib
@@ -24,7 +24,7 @@ def in_a_child(action):
         try:
             action()
             os._exit(0)
-        except BaseException as error:  # whatever it is: the parent's tests are not to go on here
+        except BaseException as error:  # of any kind: the parent's tests must not continue here
             print(repr(error), flush=True)
         finally:
             os._exit(1)
@@ -36,7 +36,7 @@ def connect(port, **options):
 
 
 class SlowServer:
-    """Answers its one client when it is told to."""
+    """Answers its one client when the test calls answer()."""
 
     def __init__(self):
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -65,7 +65,7 @@ class SlowServer:
 
 @contextlib.contextmanager
 def in_a_request(server, client):
-    """Another thread waits for the response to b"hello", which comes at the end."""
+    """Another thread waits for the response to b"hello", which comes at the end of the context."""
     got = []
     caller = threading.Thread(target=lambda: got.append(client.request(b"hello")), daemon=True)
     caller.start()
@@ -106,7 +106,7 @@ def test_a_forked_process(stage):
 
 
 def test_a_child_that_exits_within_a_call():
-    """Forked by a signal handler: the exception that ends the child does not end the connection."""
+    """A signal handler forks: the exception that ends the child does not end the connection."""
     with SlowServer() as server, connect(server.port) as client:
         server.accept()
         children = []
@@ -169,7 +169,7 @@ def test_another_thread(stage):
 
 
 def in_threads(count, caller):
-    """What caller(number) returns in each of the threads."""
+    """Returns the results of caller(number) in each of the threads."""
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         return list(pool.map(caller, range(count)))
 

@@ -1,4 +1,4 @@
-"""The pages of offload-report in a browser: what they show is what the results have."""
+"""The pages of offload-report in a browser: they show the values of the results."""
 import html.parser
 import json
 import math
@@ -13,7 +13,7 @@ from harness import BIN, TIME_FACTOR
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 START = 1763879556.1
 
-# Run in a copy of the page: its own policy would keep it out.
+# The probe runs in a copy of the page: the page's own policy would block it.
 PROBE = """<script>
 document.documentElement.dataset.overflow =
   document.documentElement.scrollWidth - document.documentElement.clientWidth;
@@ -36,7 +36,7 @@ document.documentElement.dataset.dark = getComputedStyle(document.body).backgrou
 
 
 def browse(*options):
-    """What the browser prints; skips where there is none that runs."""
+    """Returns the browser's output; skips the test if no browser runs."""
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                *options]
     try:
@@ -56,7 +56,7 @@ def a_browser_that_runs():
 
 
 class Page(html.parser.HTMLParser):
-    """What a test asks of a DOM: attributes of <html>, cells with numbers, lines, texts."""
+    """The parts of a DOM that the tests need: attributes of <html>, cells with numbers, lines, texts."""
 
     def __init__(self, text):
         super().__init__()
@@ -94,7 +94,7 @@ def make_page(folder, *results):
 
 
 def dump(page, width=1600):
-    """The DOM of a copy of the page that has the probe."""
+    """Returns the DOM of a copy of the page that has the probe."""
     probed = page.with_name("probed.html")
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text())
     probed.write_text(text.replace("</body>", PROBE))
@@ -107,7 +107,7 @@ FIGURES = ("min", "mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "p99_99
 
 
 def check_numbers(page, run, name):
-    """Every number in the tables is the result's, as exact value and as text."""
+    """Checks that every number in the tables is the result's, as exact value and as text."""
     expected = {"duration_seconds": run["duration_seconds"],
                 "rate_per_second": run["io_rate_miops"] * 1e6,
                 "operation_count": run["operation_count"],
@@ -191,7 +191,7 @@ def test_dark_and_light(browser, tmp_path):
 
 
 def test_text_of_strangers(browser, tmp_path):
-    """Nothing in a result becomes markup, or runs; and the page's policy would not let it."""
+    """Nothing in a result becomes markup, or runs; the page's policy would block it as well."""
     evil = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>'\""
     run = made.run(seconds=2, sampled=100, errors={evil: 1})
     run["verdict"]["text"] = evil

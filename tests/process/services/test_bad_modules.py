@@ -1,4 +1,4 @@
-"""Modules with faults that only a checker finds, or only a GPU shows: as their authors would look for them."""
+"""Modules with faults that only a checker finds, or that only occur on a GPU: found as their authors would."""
 import os
 import re
 import shutil
@@ -13,14 +13,14 @@ COMPUTE_SANITIZER = shutil.which("compute-sanitizer", path=f"{os.environ['PATH']
 
 
 def address_sanitizer():
-    """The library that a program has to load before one that was compiled for it."""
+    """Returns the library that a program must load before one that was compiled with AddressSanitizer."""
     if shutil.which("g++") is None:
         return ""
     return subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, timeout=20).stdout.strip()
 
 
 def ask_wrongly(stage, worker, server):
-    """A request that is fine, and then one by which the service reads beyond its memory."""
+    """Sends a valid request, and then one for which the service reads beyond its memory."""
     server.wait_for_log(r"listening on \S+", 120 * TIME_FACTOR)
     server.wait_until_listening()
     with wire.Wire(server.port) as client:
@@ -42,24 +42,24 @@ def test_address_sanitizer_finds_a_read_out_of_bounds(stage, monkeypatch):
     assert worker.wait(20 * TIME_FACTOR) == 1
     report = worker.log
     assert "heap-buffer-overflow" in report and re.search(r"READ of size 1", report), report
-    # A finding is what was wanted: not one of this test's own programs at its end.
+    # The finding was expected: it must not count as one of this test's own programs at its end.
     worker._err.write_text("")
 
 
 @pytest.mark.skipif(BACKEND != "cuda", reason="compute-sanitizer is for the form of a GPU")
 @pytest.mark.skipif(COMPUTE_SANITIZER is None, reason="there is no compute-sanitizer here (CUDA toolkit)")
 def test_compute_sanitizer_finds_a_read_out_of_bounds(stage):
-    """By the back end that launches a kernel for each batch: a checker stops at the end of one."""
+    """The back end launches a kernel for each batch: a checker reports at the end of one."""
     server = stage.server("--service", "out_of_bounds")
     worker = stage.program("offload-worker", *stage.comch_options(), "--backend", "graph", "--service-module",
                            SERVICES / "test_out_of_bounds.so", wrapper=[COMPUTE_SANITIZER, "--tool", "memcheck"])
     ask_wrongly(stage, worker, server)
-    worker.wait(60 * TIME_FACTOR)  # the GPU takes nothing more of a process after such a read
+    worker.wait(60 * TIME_FACTOR)  # the GPU accepts nothing more from a process after such a read
 
 
 @pytest.mark.skipif(BACKEND != "cuda", reason="about code for a GPU")
 def test_a_module_without_code_for_this_gpu_is_one_line(stage):
-    """Of the machine code of compute capability 7.5 alone."""
+    """The module has machine code of compute capability 7.5 alone."""
     worker = stage.worker("--service-module", SERVICES / "test_other_gpu.so")
     status = worker.wait(60 * TIME_FACTOR)
     lines = [line for line in worker.log.splitlines() if line.startswith("offload-worker:")]

@@ -1,4 +1,4 @@
-"""A request that kills each worker that gets it: its client is refused, and nobody else."""
+"""A request kills each worker that gets it: its client is refused, and no other client is."""
 import signal
 import threading
 
@@ -14,7 +14,7 @@ FATAL = frame(b"\0 kills the worker")
 
 
 class Honest(threading.Thread):
-    """A client that always has a request in flight; stop() raises if one was not answered rightly."""
+    """A client that always has a request in flight; stop() raises if an answer was missing or wrong."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -30,7 +30,7 @@ class Honest(threading.Thread):
                 request = b"question %d" % self.answered
                 self.wire.ask([request], lambda asked: bytes(octet + 1 for octet in asked))
                 self.answered += 1
-        except Exception as failure:  # whatever it is: stop() raises it
+        except Exception as failure:  # of any kind: stop() raises it
             self.failure = failure
 
     def wait_for_progress(self, answers=20):

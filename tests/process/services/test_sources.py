@@ -1,4 +1,4 @@
-"""--service-source: a service compiled as the worker starts, and what is wrong with one."""
+"""--service-source: a service that is compiled when the worker starts, and the errors of one."""
 import os
 import re
 import shutil
@@ -18,7 +18,7 @@ pytestmark = [
                        reason="the headers of modules are not beside the programs"),
 ]
 
-# What a compiler may take: it takes 3 s where nothing else runs.
+# The time limit of a compiler, which needs 3 s on an idle machine.
 COMPILED = 200 + 60 * TIME_FACTOR
 TEMPLATE = ROOT / "examples/services/template/complement.cu"
 PLUS = """
@@ -47,7 +47,7 @@ OFFLOAD_SERVICE_MODULE(Plus);
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """Where programs have their temporary files: empty again when they are done with a source."""
+    """Sets the folder of the programs' temporary files; it must be empty when they are done with a source."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -65,7 +65,7 @@ def complaints(worker):
 
 
 def expect_refusal(worker, says):
-    """One line says it, and the worker ends with status 1."""
+    """Expects one line with this text, and exit status 1."""
     assert worker.wait(COMPILED) == 1
     assert len(complaints(worker)) == 1 and says in complaints(worker)[0], worker.log
 
@@ -105,7 +105,7 @@ def test_a_source_that_makes_no_service_is_one_line(stage, tmp_path, temporary, 
 
 def test_what_is_missing_is_one_line(stage, tmp_path, temporary, monkeypatch):
     expect_refusal(stage.worker("--service-source", tmp_path / "nowhere.cpp"), "there is no such file")
-    # In the folder in which the worker is started, or in one that is named relative to it, is not in PATH.
+    # Empty and relative folders of PATH are ignored: the folder where the worker starts, and those relative to it.
     monkeypatch.setenv("PATH", f"{temporary}::.:bin")
     expect_refusal(stage.worker("--service-source", TEMPLATE), "install the package g++")
     worker = stage.worker("--service-source", tmp_path / "a.txt")
@@ -114,7 +114,7 @@ def test_what_is_missing_is_one_line(stage, tmp_path, temporary, monkeypatch):
 
 
 def test_without_the_headers_their_package_is_named(tmp_path):
-    """They are looked for beside the program itself, so one that lies elsewhere has none."""
+    """The worker looks for them relative to its own program file, so a copy elsewhere has none."""
     (tmp_path / "bin").mkdir()
     if (BIN.parent / "lib").exists():  # of a bundle
         (tmp_path / "lib").symlink_to(BIN.parent / "lib")
@@ -126,7 +126,7 @@ def test_without_the_headers_their_package_is_named(tmp_path):
 
 
 def compiler(folder, script):
-    """A c++ of our own, first in PATH."""
+    """Writes the test's own c++; returns a PATH in which it is the first."""
     folder.mkdir(exist_ok=True)
     (folder / "c++").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "c++").chmod(0o755)
@@ -134,14 +134,14 @@ def compiler(folder, script):
 
 
 def processes_below(folder):
-    """Those whose working directory is there."""
+    """Returns the processes whose working directory is in this folder."""
     found = []
     for process in Path("/proc").iterdir():
         try:
             if process.name.isdigit() and os.readlink(process / "cwd").startswith(str(folder)):
                 found.append(process.name)
         except OSError:
-            continue  # gone meanwhile
+            continue  # the process has ended meanwhile
     return found
 
 

@@ -1,4 +1,4 @@
-"""What the tests of TLS share."""
+"""Fixtures of the TLS tests."""
 import pytest
 from certificates import Authority
 

@@ -1,4 +1,4 @@
-"""One address floods one of the five doors with all that it can: each newcomer of another address is served, probes
+"""One address floods one of the five ports with all its capacity: each new client of another address is served, probes
 are answered, and memory stays within the budget."""
 import http.client
 import re
@@ -24,13 +24,13 @@ NEWCOMER = "10.9.0.3"  # on the wire, where the hostile address is PEER
 RESIDENT = "process_resident_memory_bytes"
 MEGABYTE = 1 << 20
 BUDGET = 8 * MEGABYTE
-# What the program takes beside what it counts, as it works: heaps of threads, buffers of its own.
+# The memory that the program uses beyond the memory that it counts: heaps of threads, other buffers.
 BESIDE = 8 * MEGABYTE
-# Connections that the hostile address holds at a time; it closes the oldest.
+# The connections that the hostile address holds at a time; it closes the oldest.
 HELD = 2000
 NEWCOMERS = scaled(20, lowest=3)
 
-# Connects as fast as it can and sends the first words of KIND; "tls" completes the handshake, too.
+# Connects as fast as it can and sends the first bytes of KIND; "tls" completes the handshake, too.
 FLOOD = """
 import collections, resource, socket, ssl, sys, time
 source, port, kind, most = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -85,7 +85,7 @@ for number, s in enumerate(itertools.cycle(sockets)):
 
 
 class Flood:
-    """A program that floods, from when it says that it does."""
+    """A program that floods; the context begins when it reports that it does."""
 
     def __init__(self, program, *arguments):
         self._process = subprocess.Popen([sys.executable, "-ISc", program, *map(str, arguments)],
@@ -103,12 +103,13 @@ class Flood:
 
 @pytest.fixture(scope="module", name="slow_certificate")
 def fixture_slow_certificate(ours):
-    """With an RSA key: a signature takes the server much longer than a ClientHello takes a client."""
+    """Issues a certificate with an RSA key: a signature takes the server much longer than a ClientHello takes a
+    client."""
     return ours.issue("slow", "DNS:server.test", key=("rsa:3072",))
 
 
 def ask(port, context):
-    """A new client's request and its answer."""
+    """Sends a new client's request and expects its answer."""
     with Wire(port, source=HONEST) as wire:
         plain = wire.socket
         if context:
@@ -118,7 +119,7 @@ def ask(port, context):
 
 
 def probe(port, path="/healthz"):
-    """The answer to a probe."""
+    """Returns the answer to a probe."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE, source_address=(HONEST, 0))
     try:
         connection.request("GET", path)
@@ -166,7 +167,7 @@ def test_one_address_does_not_keep_others_out(stage, ours, slow_certificate, doo
 
 @pytest.fixture(name="wire")
 def fixture_wire():
-    """PEER and NEWCOMER at its other end."""
+    """Makes a wire with PEER and NEWCOMER at its other end."""
     if not (BIN / "offload-packets").exists():
         pytest.skip("offload-worker has no --udp: no libbpf or clang")
     with both_ends():
@@ -176,7 +177,7 @@ def fixture_wire():
 
 
 def ask_by_datagrams(number):
-    """A new client's request, repeated until it has its answer, as nothing else makes up for a lost one."""
+    """Repeats a new client's request until it has its answer, as nothing else makes up for a lost datagram."""
     payload = b"newcomer %d" % number
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.bind((NEWCOMER, 0))

@@ -36,7 +36,7 @@ class CompletionLoopTest : public FakeDeviceTest {
     completion.wr_id = std::uint64_t{tag} << 32 | number;
     fake().completions.push_back(completion);
   }
-  /// The number of poll_cq calls so far.
+  /// Returns the number of poll_cq calls so far.
   static std::ptrdiff_t polls() {
     return std::count(fake().calls.begin(), fake().calls.end(), "poll_cq");
   }
@@ -139,7 +139,7 @@ TEST_F(CompletionLoopTest, AFailureIsReportedOnceToEachHandler) {
   loop_.remove(second, 2, 0);
 }
 
-// With connections.
+// Tests with connections.
 using SharedLoopTest = ConnectionTest;
 
 TEST_F(SharedLoopTest, TheCompletionQueueTakesNoMoreThanItHasRoomFor) {
@@ -170,7 +170,7 @@ TEST_F(SharedLoopTest, AnEngineSleepsUntilTheChannelRings) {
   EXPECT_EQ(receive(), Status());
   turn();
   engine_.arm();
-  EXPECT_EQ(fake().arms, 2);  // anew after the event
+  EXPECT_EQ(fake().arms, 2);  // armed again after the event
   engine_.disarm();
 }
 

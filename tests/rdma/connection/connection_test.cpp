@@ -218,7 +218,7 @@ TEST_F(ConnectionTest, ACompletionQueueThatIsLostBreaksIt) {
   turn();
   EXPECT_EQ(outcomes_.all, (Lines{"driver", "driver"}));
   EXPECT_FALSE(connection_.connected());
-  // Nobody would be told of the end of anything.
+  // No call would report the end of an operation any more.
   fake().fail_call.clear();
   connection_.stop();
   EXPECT_EQ(thrown_by([&] { connection_.start(); }).code(), ErrorCode::driver);

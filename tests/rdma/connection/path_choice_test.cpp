@@ -11,7 +11,7 @@
 namespace offload::rdma {
 namespace {
 
-/// What a command line chooses; nothing if it is refused.
+/// Returns the choice of a command line; nothing if it is refused.
 std::optional<PathChoice> parse(std::initializer_list<const char*> words) {
   PathChoice choice;
   cli::CommandLine line("program", "");

@@ -3,7 +3,7 @@
 #include "tests/rdma/emulator/emulator_fixture.hpp"
 #include "tests/support/log_capture.hpp"
 
-/// How a queue behind an emulator breaks and ends: who polls always gets out.
+/// How a queue behind an emulator fails and ends: its owner's polls always return.
 namespace offload::rdma {
 namespace {
 
@@ -14,7 +14,7 @@ using wire::Syndrome;
 
 class EmulatorErrorTest : public EmulatorTest {
  protected:
-  /// Three sends, of which the device has all.
+  /// Posts three sends; the device gets all of them.
   void post_three() {
     for (int i = 0; i < 3; ++i) ASSERT_EQ(owner_.post(work_of(Opcode::send, 0)), Posted::done);
     ASSERT_EQ(owner_.post_receive({0x1000, 8, 7}), Posted::done);
@@ -49,7 +49,7 @@ TEST_F(EmulatorErrorTest, AFailureHasItsSyndromeAndTheRestIsFlushed) {
   expect_told(
       ": entry 0: a status (status 10, vendor code 0x88): the peer's memory is not registered, "
       "its key or range is wrong, or it does not allow that access");
-  // What is posted from now on too: the owner has not noticed yet.
+  // Entries that are posted from now on are flushed too: the owner has not noticed the error yet.
   go(work_of(Opcode::send, 0));
   go(work_of(Opcode::nop, 0));
   expect_flushed(3, 5);
@@ -111,7 +111,7 @@ TEST_F(EmulatorErrorTest, AReceiveThatFailsBreaksTheQueueToo) {
       "posted for it, or than the device can send");
 }
 
-// The entries before it are done, those behind it are flushed.
+// The entries before it are done, those after it are flushed.
 TEST_F(EmulatorErrorTest, WhatTheQueuePairDoesNotTake) {
   const LocalBuffer buffers[] = {{1, 8, 1}, {2, 8, 1}, {3, 8, 1}, {4, 8, 1}};
   wire::SendWork work = work_of(Opcode::send, 0);
@@ -201,7 +201,7 @@ TEST_F(EmulatorErrorTest, ARecordThatCannotBe) {
   turn();
   for (int i = 0; i < 3; ++i) finish();
   expect_told(": the record is beyond the ring");
-  // The owner polls for what it believes to have posted.
+  // The owner polls for the entries that it believes to have posted.
   owner_.sent.published = owner_.sent.posted = 35;
   expect(Syndrome::local_queue_operation, 3);
 }
@@ -285,7 +285,7 @@ TEST_F(EmulatorErrorTest, ItMayBeStoppedWhenItTellsOfAnError) {
   expect_flushed(1, 3);
 }
 
-// The destructor does not wait, and says that it came too early.
+// The destructor does not wait, and reports that it was called too early.
 TEST_F(EmulatorErrorTest, EndedWhileItRuns) {
   QueuePair pair(domain_, loop_.queue(), loop_.queue(), options(QpType::rc));
   QueueOwner owner(kSizes, pair.qp_num());
@@ -302,7 +302,7 @@ TEST_F(EmulatorErrorTest, EndedWhileItRuns) {
   const auto completion = owner.poll();
   ASSERT_TRUE(completion);
   EXPECT_EQ(completion->syndrome, Syndrome::flushed);
-  turn();  // the device's own come too late
+  turn();  // the device's own completions come too late
 }
 
 }  // namespace

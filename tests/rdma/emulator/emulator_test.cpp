@@ -9,7 +9,7 @@
 #include "tests/rdma/emulator/emulator_fixture.hpp"
 #include "tests/support/bytes.hpp"
 
-/// What an emulator makes of entries, on a device that works.
+/// The work requests that an emulator makes from entries, on a device that works.
 namespace offload::rdma {
 namespace {
 
@@ -19,8 +19,8 @@ using wire::Opcode;
 using wire::Posted;
 using wire::Syndrome;
 
-// Of NVIDIA's device functions: fields that are not set, other modes, and a doorbell before its
-// record.
+// NVIDIA's device functions leave some fields unset, use other modes, and ring a doorbell before
+// they write its record.
 TEST_F(EmulatorTest, EntriesAreReadAsACardReadsThem) {
   const LocalBuffer buffer{0x1000, 8, 7};
   wire::SendWork work = work_of(Opcode::rdma_write, 0);
@@ -140,7 +140,8 @@ TEST_F(EmulatorTest, ARunHasOneDoorbellAndItsLastIsSignaled) {
   EXPECT_FALSE(owner_.poll()) << "the last was not signaled by its owner";
 }
 
-// What fits the device's inline data is posted so, the rest lies in memory of the emulator.
+// Data that fits the device's inline data is posted inline, longer data lies in the emulator's
+// memory.
 TEST_F(EmulatorTest, InlineDataOfAnyLengthAtAnyPlace) {
   const auto data = support::random_bytes(kMostInline, 1);
   for (std::uint32_t length = 1; length <= kMostInline; length += 7) {
@@ -185,7 +186,7 @@ TEST_F(EmulatorTest, InlineDataUnderWayStaysAsItWas) {
   }
 }
 
-// Four at a time on the device, thirty-two in the ring: all laps, each completed once and in order.
+// Four entries fit the device, thirty-two the ring: all laps, each completed once and in order.
 TEST_F(EmulatorTest, TheDeviceHasNoMoreThanItTakes) {
   std::uint16_t completed = 0;
   for (int lap = 0; lap < 100; ++lap) {
@@ -293,7 +294,7 @@ TEST_F(EmulatorTest, SendsWaitForTheConnectionAndReceivesDoNot) {
   EXPECT_EQ(emulator.state(), progress::Context::State::idle);
 }
 
-// The owner is another thread, as a kernel is: 20,000 sends over many laps, with their data.
+// The owner is another thread, like a kernel: 20,000 sends over many laps, with their data.
 TEST_F(EmulatorTest, BesideAnOwnerOfAnotherThread) {
   constexpr std::uint64_t kCount = 20'000;
   std::atomic<bool> ends{false};
@@ -314,7 +315,7 @@ TEST_F(EmulatorTest, BesideAnOwnerOfAnotherThread) {
     }
   });
   std::uint64_t carried_out = 0;
-  // As long as there is progress, however slowly the threads take turns.
+  // The test runs as long as there is progress, however slowly the threads take turns.
   constexpr std::chrono::seconds kPatience(60);
   auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (carried_out < kCount && std::chrono::steady_clock::now() < deadline) {

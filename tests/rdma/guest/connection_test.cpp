@@ -4,7 +4,7 @@
 #include "rdma/connection/shared_receives.hpp"
 #include "tests/rdma/guest/fixture.hpp"
 
-/// What goes wrong over a real device, and what many connections do.
+/// Errors over a real device, and many connections.
 namespace offload::rdma {
 namespace {
 
@@ -14,7 +14,7 @@ using progress::Context;
 
 class PairTest : public DeviceTest {
  protected:
-  /// Started, and connected unless it is said otherwise.
+  /// Starts both connections, and connects them if `connected`.
   void make(const ConnectionOptions& options = {}, bool connected = true) {
     a_.emplace(objects(), options, engine_, "a");
     b_.emplace(objects(), options, engine_, "b");
@@ -109,7 +109,7 @@ TEST_F(PairTest, AMessageThatIsTooLongFailsOnBothEnds) {
   const auto target = room(4096, 100);
   ReceiveTask& receiver = receive(*b_, target);
   const SendTask& sender = send(*a_, source);
-  // Which error it is differs: Soft-RoCE tells others than the standard names.
+  // The error depends on the device: Soft-RoCE reports others than the standard names.
   ASSERT_TRUE(ended(*a_, 1));
   ASSERT_TRUE(ended(*b_, 1));
   EXPECT_EQ(a_->outcomes.all, Lines{"io_failed"});

@@ -1,7 +1,7 @@
 #include "rdma/emulator/queue_emulator.hpp"
 #include "tests/rdma/guest/emulator_fixture.hpp"
 
-/// What goes wrong with entries over a device that is none of mlx5's.
+/// Errors of entries over a device that is not an mlx5 device.
 
 namespace offload::rdma {
 namespace {

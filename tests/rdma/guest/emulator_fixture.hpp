@@ -82,7 +82,7 @@ class EmulatorGuestTest : public DeviceTest {
   void clear(std::size_t offset, std::size_t length) {
     std::memset(bytes(offset, length).data(), 0, length);
   }
-  /// What is at `from` is at `to`, and no byte more.
+  /// Checks that the bytes at `from` are at `to`, and no byte more.
   void expect_same(std::size_t from, std::size_t to, std::size_t length) {
     EXPECT_EQ(std::memcmp(bytes(from, length + 1).data(), bytes(to, length + 1).data(), length), 0);
     EXPECT_EQ(bytes(to + length, 1)[0], std::byte{0});
@@ -102,12 +102,12 @@ class EmulatorGuestTest : public DeviceTest {
     ASSERT_EQ(end.owner->post(work), Posted::done);
     end.owner->publish();
   }
-  /// The device has it before a message can come.
+  /// Posts a receive and waits until the device has it, before a message can come.
   void post_receive(EmulatorEnd& end, const LocalBuffer& buffer) {
     ASSERT_EQ(end.owner->post_receive(buffer), Posted::done);
     for (int i = 0; i < 3; ++i) engine_.progress();
   }
-  /// The next completion; one of kind `invalid` if it does not come.
+  /// Returns the next completion; one of kind `invalid` if it does not come.
   wire::Completion next(EmulatorEnd& end, bool asleep = false) {
     std::optional<wire::Completion> completion;
     EXPECT_TRUE(until([&] { return (completion = end.owner->poll()).has_value(); }, asleep));
@@ -141,7 +141,7 @@ class EmulatorPairTest : public EmulatorGuestTest {
     EXPECT_EQ(completion.syndrome, syndrome);
     EXPECT_TRUE(until([&] { return !end.told.empty(); }));
   }
-  /// All that is posted comes back, and what is posted then.
+  /// Checks that all posted entries are flushed, and those that are posted then.
   void expect_flushes(EmulatorEnd& end) {
     post(end, work_of(Opcode::send, nullptr, 0));
     const auto completion = next(end);

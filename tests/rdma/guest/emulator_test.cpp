@@ -7,13 +7,13 @@
 #include "tests/rdma/guest/emulator_fixture.hpp"
 #include "tests/rdma/guest/program.hpp"
 
-/// Entries in mlx5's formats, carried out over a device that is none of mlx5's.
+/// Entries in mlx5's formats, carried out over a device that is not an mlx5 device.
 
 namespace offload::rdma {
 namespace {
 
 /// Bytes of a message, and whether it goes from b to a; then the engine may sleep between its
-/// looks.
+/// polls.
 class EmulatorOperationsTest : public EmulatorGuestTest,
                                public testing::WithParamInterface<std::tuple<std::size_t, bool>> {
  protected:
@@ -118,7 +118,7 @@ TEST_F(EmulatorPairTest, Atomics) {
   EXPECT_EQ(*word, 7U);
 }
 
-// A write and the atomic that tells of it, behind a fence, as a put with signal is.
+// A write and the atomic that signals it, behind a fence, like a put with signal.
 TEST_F(EmulatorPairTest, APutWithSignalAndWhatVerbsDoNotHave) {
   make();
   fill(0, 1000);
@@ -187,7 +187,7 @@ TEST_F(EmulatorPairTest, BothEndsAtOnceOverManyLaps) {
   }
 }
 
-// As many as the ring takes, of which one in eight is signaled: all arrive, in their order.
+// The ring is filled with entries, of which one in eight is signaled: all arrive, in order.
 TEST_F(EmulatorPairTest, RunsOfEntriesWithFewSignals) {
   make();
   std::uint64_t sent = 0;
@@ -210,7 +210,7 @@ TEST_F(EmulatorPairTest, RunsOfEntriesWithFewSignals) {
   }
 }
 
-// ---- rping: a program of others at the other end, connected by librdmacm
+// ---- rping: another project's program at the other end, connected by librdmacm
 
 TEST_F(EmulatorGuestTest, RpingFindsItsOwnDataAgain) {
   if (!is_there("rping")) GTEST_SKIP() << "rping is missing (package rdmacm-utils)";
@@ -238,7 +238,7 @@ TEST_F(EmulatorGuestTest, RpingFindsItsOwnDataAgain) {
   ASSERT_TRUE(until([&] { return !told.empty(); }));
   ASSERT_EQ(told.front(), "connected");
   end.emulator->start_sends();
-  // The place of its memory, as it tells: address, key and length, big endian.
+  // rping sends the place of its memory: address, key and length, big endian.
   const auto await_place = [&](std::size_t number) {
     EXPECT_EQ(next_receive(end).byte_count, kMessage);
     std::uint32_t words[4];

@@ -20,14 +20,14 @@
 
 namespace offload::rdma {
 
-/// The device that the tests of this program are about: they run where there is one, as in the
-/// guest of scripts/rdma-guest, and fail elsewhere.
+/// Opens the device that this program tests: the tests need one, as in the guest of
+/// scripts/rdma-guest, and fail elsewhere.
 inline DeviceContext open_device() {
   const auto devices = device::list_devices();
   return DeviceContext(device::find(devices, "rdma"));
 }
 
-/// Peers of whom the tasks of one side are tried.
+/// One side of two peers, with its pools of tasks.
 struct Side {
   Side(const SharedObjects& objects, const ConnectionOptions& options, progress::Engine& engine,
        std::string name)
@@ -51,7 +51,7 @@ struct Side {
   std::optional<progress::TaskPool<FetchAndAddTask>> adds;
 };
 
-/// A task of the pool, which has one.
+/// Takes a task from the pool, which has one.
 template <class T>
 T& taken(std::optional<progress::TaskPool<T>>& pool) {
   T* const task = pool->allocate();
@@ -59,7 +59,7 @@ T& taken(std::optional<progress::TaskPool<T>>& pool) {
   return *task;
 }
 
-/// A device with what connections share, and memory that peers may do anything to.
+/// A device with the objects that connections share, and memory that peers may use in every way.
 class DeviceTest : public testing::Test {
  protected:
   static constexpr std::size_t kMemory = 8UL << 20;
@@ -88,16 +88,16 @@ class DeviceTest : public testing::Test {
   memory::BufferRef room(std::size_t offset, std::size_t length) {
     return buffers_.take(region_, bytes(offset, length)).buffer;
   }
-  /// Filled with random bytes.
+  /// Returns a buffer with random bytes.
   memory::BufferRef data(std::size_t offset, std::size_t length) {
     const auto random = support::random_bytes(length, static_cast<std::uint32_t>(offset + length));
     std::copy(random.begin(), random.end(), bytes(offset, length).begin());
     return buffers_.take_by_data(region_, bytes(offset, length)).buffer;
   }
-  /// Of the region, as the peer addresses it.
+  /// Returns the address of a place in the region, as the peer uses it.
   [[nodiscard]] RemoteAddress place(std::size_t offset) const { return {remote_, offset}; }
 
-  /// Turns the engine until `condition` holds, asleep between events or looking all the time.
+  /// Turns the engine until `condition` holds, asleep between events or polling all the time.
   template <class Condition>
   bool until(Condition condition, bool asleep = true) {
     return support::eventually(condition, [&] {

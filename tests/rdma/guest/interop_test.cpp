@@ -6,14 +6,14 @@
 #include "tests/rdma/guest/fixture.hpp"
 #include "tests/rdma/guest/program.hpp"
 
-/// Beside programs that are not ours: rdma-core's ibv_devinfo and rping (packages ibverbs-utils and
-/// rdmacm-utils).
+/// Tests with programs that are not ours: rdma-core's ibv_devinfo and rping (packages ibverbs-utils
+/// and rdmacm-utils).
 namespace offload::rdma {
 namespace {
 
 // ---- ibv_devinfo
 
-/// "max_qp:   1024" as {"max_qp", "1024"}; the first of a name.
+/// Parses "max_qp:   1024" to {"max_qp", "1024"}; keeps the first of a name.
 std::map<std::string, std::string> fields_of(const std::string& text) {
   std::map<std::string, std::string> fields;
   for (std::size_t at = 0; at < text.size();) {
@@ -127,7 +127,7 @@ class RpingTest : public DeviceTest {
     receive.destination = receives_.back().get();
     ASSERT_TRUE(side_.connection.submit(receive).ok());
   }
-  /// Where rping says that its memory is.
+  /// Waits for rping's message with the place of its memory.
   RemoteAddress await_place(std::size_t number) {
     EXPECT_TRUE(until([&] { return receives_.at(number)->data().size() == kMessage; }));
     protocol::Reader reader(receives_.at(number)->data());
@@ -170,7 +170,7 @@ TEST_F(RpingTest, ItsServerReadsAndWritesOurMemory) {
   post_receive();
   std::optional<CmConnection> cm;
   const auto limit = core::Clock::now() + kLimit;
-  do {  // it takes its time to listen
+  do {  // rping takes some time until it listens
     told_.clear();
     cm.emplace(engine_, side_.connection, callbacks());
     cm->connect({address_, 7174}, kLimit, {}, CmExchange::parameters);
@@ -178,7 +178,7 @@ TEST_F(RpingTest, ItsServerReadsAndWritesOurMemory) {
   } while (told_.front() != "connected" && core::Clock::now() < limit);
   ASSERT_EQ(told_, Lines{"connected"});
 
-  // Text, as it writes back no more than up to the first zero.
+  // The data is text, as rping writes back only the bytes up to the first zero.
   const auto text = bytes(kData, kLength);
   for (std::size_t i = 0; i + 1 < kLength; ++i) text[i] = static_cast<std::byte>('a' + i % 26);
   text.back() = std::byte{0};

@@ -2,7 +2,7 @@
 
 #include "tests/rdma/guest/fixture.hpp"
 
-/// Every operation over a real device, from end to end.
+/// Tests every operation over a real device, from end to end.
 namespace offload::rdma {
 namespace {
 
@@ -11,7 +11,7 @@ using core::Status;
 
 enum class Waiting { polling, events };
 
-/// QpType, bytes of a message, and how the ends wait.
+/// QpType, bytes of a message, and the way in which the ends wait.
 using Parameters = std::tuple<QpType, std::size_t, Waiting>;
 
 class OperationsTest : public DeviceTest, public testing::WithParamInterface<Parameters> {
@@ -44,7 +44,7 @@ class OperationsTest : public DeviceTest, public testing::WithParamInterface<Par
     ASSERT_TRUE(ended(side, count));
     EXPECT_EQ(side.outcomes.all, Lines(count, "ok"));
   }
-  /// What was at kFrom is at kTo, and no byte more.
+  /// Checks that the bytes at kFrom are at kTo, and no byte more.
   void expect_arrived() {
     const auto from = bytes(kFrom, size());
     EXPECT_TRUE(std::equal(from.begin(), from.end(), bytes(kTo, size()).begin()));
@@ -204,7 +204,7 @@ TEST_P(AtomicsTest, FetchAndAddFromBothEnds) {
   expect_ok(*a_, 1);
   expect_ok(*b_, 1);
   EXPECT_EQ(word(kTo), 111U);
-  // One of them came first.
+  // One of the two came first.
   EXPECT_EQ(word(kFrom) + word(kFrom + 8), word(kFrom) == 10 ? 21U : 120U);
 }
 

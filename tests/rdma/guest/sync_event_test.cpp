@@ -3,7 +3,7 @@
 #include "rdma/connection/remote_sync_event.hpp"
 #include "tests/rdma/guest/fixture.hpp"
 
-/// A sync event that a peer works on, over a real device.
+/// A peer works on a sync event, over a real device.
 namespace offload::rdma {
 namespace {
 
@@ -30,7 +30,7 @@ class SyncEventTest : public DeviceTest {
     stop(b_.connection);
   }
 
-  /// The task's result, once it has ended well.
+  /// Returns the task's result, once it has ended well.
   std::uint64_t run(Action action, std::uint64_t argument = 0) {
     a_.outcomes.all.clear();
     task_->action = action;
@@ -63,7 +63,7 @@ TEST_F(SyncEventTest, IsSetAddedToAndGot) {
   EXPECT_EQ(run(Action::get), 7U);
 }
 
-// As the reference's requester: get after get, until the owner of the event has set it.
+// Like the reference's requester, gets the event until its owner has set it.
 TEST_F(SyncEventTest, IsGotUntilItsOwnerHasSetIt) {
   run(Action::set, 1);
   std::jthread owner([&] {

@@ -5,7 +5,7 @@
 #include "tests/rdma/guest/fixture.hpp"
 #include "tests/support/thrown.hpp"
 
-/// Verbs objects of a real device, below connections.
+/// Tests verbs objects of a real device, below connections.
 namespace offload::rdma {
 namespace {
 
@@ -79,7 +79,7 @@ class RawTest : public DeviceTest {
     return {reinterpret_cast<std::uint64_t>(bytes(offset, length).data()), length,
             region_.key(registrar_, 0)->local};
   }
-  /// The next completion; one that has failed if there is none in time.
+  /// Returns the next completion; one that has failed if there is none in time.
   ibv_wc next() {
     std::array<ibv_wc, 1> room{};
     room[0].status = IBV_WC_GENERAL_ERR;
@@ -175,7 +175,7 @@ TEST_F(RawTest, AttributesChangeByMaskAndAreQueriedByIt) {
   QueuePair b(domain_, completions_, completions_, {});
   connect_to(a, b.qp_num());
   connect_to(b, a.qp_num());
-  // What the calls say is what libibverbs says of the same queue pair.
+  // The calls report the same as libibverbs about the same queue pair.
   const auto same_as_raw = [&](int mask) {
     ibv_qp_attr raw{};
     ibv_qp_init_attr initial{};
@@ -200,7 +200,7 @@ TEST_F(RawTest, AttributesChangeByMaskAndAreQueriedByIt) {
   move.qp_state = IBV_QPS_SQD;
   a.modify(move, IBV_QP_STATE);
   EXPECT_EQ(a.state(), IBV_QPS_SQD);
-  // Until its send queue is drained, it goes nowhere but to ERR.
+  // Until its send queue is drained, it can only move to ERR.
   EXPECT_TRUE(until([&] { return a.query(IBV_QP_STATE).attributes.sq_draining == 0; }, false));
   move.qp_state = IBV_QPS_RTS;
   a.modify(move, IBV_QP_STATE);
@@ -240,7 +240,7 @@ TEST_F(RawTest, ADatagramFindsItsWayByIpv6) {
   ibv_send_wr* bad = nullptr;
   ASSERT_TRUE(pair.post_send(send, bad).ok());
   EXPECT_EQ(next().status, IBV_WC_SUCCESS);
-  // The header of the packet, as it came: version 6, traffic class, source (RFC 8200, 3).
+  // The header of the packet, as received: version 6, traffic class, source (RFC 8200, 3).
   const auto header = bytes(4096, 40);
   EXPECT_EQ(std::to_integer<int>(header[0]) >> 4, 6);
   EXPECT_EQ((std::to_integer<int>(header[0]) & 15) << 4 | std::to_integer<int>(header[1]) >> 4, 32);

@@ -24,7 +24,7 @@ TEST_F(ArenaTest, PiecesAreAlignedZeroedAndApart) {
   auto* const ring = static_cast<std::byte*>(arena.take(5000, 4096));
   ASSERT_NE(ring, nullptr);
   EXPECT_EQ(record, bytes.data());
-  EXPECT_EQ(other, record + 64);  // a cache line of its own
+  EXPECT_EQ(other, record + 64);  // in a separate cache line
   EXPECT_EQ(ring, bytes.data() + 4096);
   EXPECT_EQ(std::count(ring, ring + 5000, std::byte{}), 5000);
   EXPECT_EQ(std::count(record, record + 8, std::byte{}), 8);

@@ -14,7 +14,7 @@ namespace {
 
 using core::ErrorCode;
 
-/// What libmlx5 would tell of 64 blocks and 32 receives.
+/// The handles that libmlx5 would return for 64 blocks and 32 receives.
 struct HandlesTest : testing::Test {
   HandlesTest() {
     native.number = 0x1234;

@@ -20,7 +20,7 @@ class Owner {
   Owner(Card& card, std::uint32_t blocks, std::uint32_t receives) : Owner(blocks, receives) {
     set_number(card.add({send, receive}));
   }
-  /// Of raw packets.
+  /// Makes a queue pair for raw packets.
   Owner(Card& card, std::uint32_t blocks, std::uint32_t receives, std::uint32_t least_inline)
       : Owner(blocks, receives) {
     set_number(card.add_raw({send, receive}, least_inline));
@@ -79,7 +79,7 @@ class Owner {
   alignas(8) std::uint64_t doorbell_ = 0;
 };
 
-/// Memory that a card knows.
+/// Memory that is registered with a card.
 class Memory {
  public:
   Memory(Card& card, std::size_t size, RemoteRights rights)
@@ -112,7 +112,7 @@ class CardTest : public testing::Test {
   CardTest() { card_.connect(one_.send.number, other_.send.number); }
   void TearDown() override { EXPECT_EQ(card_.fault(), expected_fault_); }
 
-  /// Posts, publishes and has the card work.
+  /// Posts, publishes and runs the card.
   void go(const rdma::SendWork& work) {
     ASSERT_EQ(one_.post(work), rdma::Posted::done);
     one_.publish();

@@ -12,8 +12,8 @@
 #include "tests/support/bytes.hpp"
 #include "tests/support/thrown.hpp"
 
-/// Queues that are posted to without a library, and the card in memory that carries out what is
-/// there.
+/// Tests of queues to which entries are posted without a library, and of the model of a card, which
+/// carries them out.
 namespace offload::rdma::model::test {
 namespace {
 
@@ -297,7 +297,7 @@ TEST_F(CardTest, ADoorbellBeforeItsRecordIsFound) {
   expected_fault_ = "queue 64: the doorbell was rung before the record was written";
 }
 
-/// What is done to an entry before it is published, and what the card says.
+/// A change of an entry before it is published, and the fault that the card reports.
 struct Broken {
   std::uint32_t word;
   std::uint32_t flipped;
@@ -344,8 +344,8 @@ TEST_F(CardTest, QueuesOfImpossibleSizesAreRefused) {
             core::ErrorCode::invalid_value);
 }
 
-// A thread posts and polls, another is the card: 2,000 writes over many laps, each seen whole
-// when it is completed.
+// One thread posts and polls, another is the card: 2,000 writes over many laps, each of which is
+// seen whole when it is completed.
 TEST_F(CardTest, BesideAnOwnerOfAnotherThread) {
   std::atomic<bool> ends{false};
   std::thread card([&] {
@@ -358,7 +358,7 @@ TEST_F(CardTest, BesideAnOwnerOfAnotherThread) {
   std::uint64_t sent = 0;
   std::uint64_t done = 0;
   bool right = true;
-  // As long as there are completions, however slowly the threads take turns.
+  // The test runs as long as there are completions, however slowly the threads take turns.
   constexpr std::chrono::seconds kPatience(60);
   auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (done < kCount && std::chrono::steady_clock::now() < deadline) {

@@ -4,7 +4,7 @@
 #include "tests/kernels/packet/frame_maker.hpp"
 #include "tests/rdma/model/card_fixture.hpp"
 
-/// Raw packets: what the model of a card takes and what it refuses.
+/// Raw packets that the model of a card accepts, and those that it refuses.
 namespace offload::rdma::model::test {
 namespace {
 
@@ -37,7 +37,7 @@ class RawCardTest : public testing::Test {
     work.flags = rdma::kSignaled;
     return work;
   }
-  /// Writes an entry, has `change` change its segments, and lets the card look.
+  /// Writes an entry, has `change` change its segments, and runs the card.
   template <class Change>
   void go(const rdma::RawWork& work, const Change& change) {
     rdma::write_raw_entry(one_.send.ring, one_.posted.posted, one_.send.number, work);
@@ -114,7 +114,7 @@ TEST_F(RawCardTest, AFrameLongerThanTheReceiveEndsTheReceiver) {
   EXPECT_EQ(sent->kind, CqeKind::request);
 }
 
-/// What a card would refuse is completed with its syndrome.
+/// An operation that a card would refuse is completed with its syndrome.
 TEST_F(RawCardTest, WhatCannotBeSentIsAnError) {
   const std::pair<Syndrome, void (*)(rdma::RawWork&)> cases[] = {
       {Syndrome::local_queue_operation, [](rdma::RawWork& w) { w.inline_bytes = 14; }},
@@ -142,7 +142,7 @@ TEST_F(RawCardTest, WhatCannotBeSentIsAnError) {
   }
 }
 
-/// What is no entry of the format is a fault of its owner, in words.
+/// An entry that violates the format is a fault of its owner, which the card describes.
 TEST_F(RawCardTest, WhatBreaksTheFormatIsAFault) {
   using rdma::big_endian;
   const std::pair<const char*, void (*)(Segment*)> cases[] = {

@@ -13,7 +13,7 @@ class UnorderedCardTest : public CardTest {
  protected:
   static constexpr std::uint32_t kWrites = 4;
 
-  /// Word i of the peer is to get i + 1, each by a write.
+  /// Posts writes: word i of the peer gets i + 1, each by a separate write.
   void post_writes(std::uint8_t flags_of_last = 0) {
     for (std::uint32_t i = 0; i < kWrites; ++i) {
       words_[i] = i + 1;
@@ -31,7 +31,7 @@ class UnorderedCardTest : public CardTest {
     for (std::uint32_t i = 0; i < kWrites; ++i) count += there_.word(i) == i + 1 ? 1U : 0U;
     return count;
   }
-  /// Publishes, and returns what `done`() says that was in memory when it became true.
+  /// Publishes, and returns the peer's memory at the time when `done`() became true.
   template <class Done>
   std::uint32_t placed_when(const Done& done) {
     one_.publish();

@@ -25,7 +25,7 @@ class EntryReaderTest : public testing::Test {
     std::byte bytes[kQueueAlignment];
   };
 
-  /// Posts, publishes, and reads what was posted.
+  /// Posts, publishes, and reads the posted entry.
   void pass(const wire::SendWork& work) {
     ASSERT_EQ(wire::post_send(queues_.send, state_, work), wire::Posted::done);
     wire::publish(queues_.send, state_);
@@ -87,7 +87,7 @@ TEST_F(EntryReaderTest, WhatWasPostedIsRead) {
   EXPECT_FALSE(entry_.is_inline());
 }
 
-// Each length at each place of the ring, over its end too; and no byte more is written.
+// Tests each length at each place of the ring, over its end too; and no byte more is written.
 TEST_F(EntryReaderTest, InlineDataOfEachLength) {
   const auto data = support::random_bytes(kMostInline, 1);
   for (std::uint32_t length = 1; length <= kMostInline; ++length) {
@@ -116,7 +116,7 @@ TEST_F(EntryReaderTest, ARecordBeyondTheRingIsAFault) {
   EXPECT_FALSE(reader_.look()) << "nothing is read after a fault";
 }
 
-// The owner went on between the two loads: the doorbell of blocks that are known may come later.
+// The owner continued between the two loads: the doorbell of known blocks may come later.
 TEST_F(EntryReaderTest, ADoorbellThatIsLateIsNone) {
   ring(9, 2);
   EXPECT_TRUE(reader_.look());
@@ -148,7 +148,7 @@ TEST_F(EntryReaderTest, ALengthOfNoneAndInlineDataThatIsTooLong) {
   }
 }
 
-/// Readings of one entry, which a test has changed.
+/// Readings of one entry that a test has changed.
 class ChangedEntryTest : public EntryReaderTest {
  protected:
   /// Writes `work`, has a word of it changed, and lets a reader read it; returns the fault.
@@ -165,7 +165,7 @@ class ChangedEntryTest : public EntryReaderTest {
   }
 };
 
-// What nothing looks at and NVIDIA's device functions leave unset.
+// A card ignores these fields, and NVIDIA's device functions leave them unset.
 TEST_F(ChangedEntryTest, WhatACardDoesNotLookAtMayHoldAnything) {
   const LocalBuffer buffer{0x1122'3344'5566'7788, 100, 7};
   wire::SendWork work;
@@ -264,7 +264,7 @@ TEST_F(ChangedEntryTest, AWaitThatCannotBe) {
   EXPECT_EQ(read(never, Reading::as_card, 0, 0), "entry 0: its condition is unknown");
 }
 
-/// How NVIDIA's device functions ring: a doorbell with 24 bits of the position and no length, the
+/// Rings like NVIDIA's device functions: a doorbell with 24 bits of the position and no length, the
 /// record, and the same doorbell again.
 class DoorbellFirstTest : public EntryReaderTest {
  protected:
@@ -278,7 +278,7 @@ class DoorbellFirstTest : public EntryReaderTest {
     wire::ring_doorbell(queues_.send.doorbell,
                         {{wire::big_endian(position << 8), wire::big_endian(kNumber << 8), 0, 0}});
   }
-  /// Reads all that there is to be read.
+  /// Reads all entries.
   std::uint64_t read_all(EntryReader& reader) {
     while (reader.has_entry() && reader.read(entry_, inline_.data())) reader.pass(entry_);
     reader.retire(reader.next());

@@ -83,7 +83,7 @@ TEST(QueueMemory, PartsDoNotOverlapAndFillIt) {
   }
 }
 
-// Of the second lap, for a reader who looks at the owner alone.
+// A reader that checks only the owner bit takes fresh completions for those of the second lap.
 TEST(QueueMemory, FreshCompletionsAreNobodysOfTheFirstLap) {
   auto memory = room_for({16, 4});
   const auto queues = lay_out_queues(bytes_of(memory), {16, 4}, 1);
@@ -97,7 +97,8 @@ TEST(QueueMemory, FreshCompletionsAreNobodysOfTheFirstLap) {
   }
 }
 
-// Laid out in memory that was used before, seen elsewhere by its owner, and a card at the begin.
+// The queues lie in memory that was used before; their owner sees it elsewhere, a card at the
+// begin.
 TEST(QueueMemory, HandlesOfTheSameMemoryElsewhere) {
   const QueueSizes sizes{8, 8};
   auto memory = room_for(sizes);

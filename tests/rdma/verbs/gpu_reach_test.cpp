@@ -10,7 +10,7 @@ using test::fake;
 
 class GpuReachTest : public FakeDeviceTest {
  protected:
-  /// As a GPU's, with a descriptor that is none of a dma-buf, which the fake does not look at.
+  /// Returns a range like a GPU's, with a descriptor that is no dma-buf, which the fake ignores.
   static memory::Range of_gpu(bool exported) {
     memory::Range range = memory::allocate_range(4096);
     range.location = memory::Location::device;

@@ -13,8 +13,8 @@
 #include "rdma/queues/queue_memory.hpp"
 #include "tests/support/card_model/card.hpp"
 
-/// Lanes of both ends on a card in memory, by each launcher that can run here.
-/// tests/rdma_tool/matrix has them over a device.
+/// Lanes of both ends on the model of a card, by each launcher that can run here.
+/// tests/rdma_tool/matrix runs them over a device.
 namespace offload::rdma_tool {
 namespace {
 
@@ -25,7 +25,7 @@ constexpr std::uint32_t kSize = 64;
 constexpr std::uint64_t kIterations = 60;
 constexpr rdma::QueueSizes kSizes{32, 16};
 
-/// One end: memory and queues, as a DevicePath has them.
+/// One end: memory and queues, as in a DevicePath.
 struct End {
   End(LaneLauncher& launcher, rdma::model::Card& card, std::size_t in_flight)
       : bytes(launcher.allocate(layout(in_flight).receives + kRoom)),
@@ -106,7 +106,7 @@ class LaneFixture : public testing::Test {
         static_cast<std::uint32_t>(2 * end.memory.in_flight),
         [&](std::uint32_t i) { return end.memory.receive_buffer(i, has_data); }));
   }
-  /// Runs a lane of each of the works at once, the card beside them.
+  /// Runs a lane of each of the works at once, in parallel with the card.
   std::vector<DeviceOutcome> run(const std::vector<std::pair<DeviceWork, End*>>& works) {
     const LaneArray<LaneRun> runs(*launcher_, works.size());
     const LaneArray<std::uint64_t> times(*launcher_, works.size() * kIterations);
@@ -236,7 +236,7 @@ TEST_P(DeviceLaneTest, AStreamIsNoFurtherAheadThanItsCredits) {
   EXPECT_EQ(outcomes[0].iteration, 4U);
 }
 
-// The peer's key is one that it does not have: the card says so, and the lane has the syndrome.
+// The peer does not have the key: the card reports it, and the lane has the syndrome.
 TEST_P(DeviceLaneTest, AnOperationThatFailsHasItsSyndrome) {
   make(4);
   DeviceWork there = work(Kind::read, *requester_);
@@ -267,7 +267,7 @@ TEST_P(DeviceLaneTest, CopiesComeToThisEndsOwnMemory) {
   }
 }
 
-// Each queue pair has a lane of its own, in one launch.
+// Each queue pair has a separate lane, in one launch.
 TEST_P(DeviceLaneTest, ManyQueuesAreServedByALaneEach) {
   make(1);
   std::vector<std::unique_ptr<End>> ends;

@@ -17,7 +17,7 @@ std::string merge_refusal(const std::vector<Result>& results) {
   return error.what();
 }
 
-/// Of another host: half a second later, with slower responses.
+/// Returns a run of another host: half a second later, with slower responses.
 report::Run other_run() {
   report::Run run = sample_run(0.5);
   run.service_time_us = latency_of({500, 600, 700, 800});

@@ -1,4 +1,4 @@
-// A program of its own, for its operator new fails where a test says so.
+// A separate program, as its operator new fails at the allocations that a test selects.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,8 +18,8 @@ class LossWithoutMemory : public test::IoThreadsFixture {
   void SetUp() override {
     if (!support::kOwnOperatorNew) GTEST_SKIP() << "a sanitizer allocates";
   }
-  /// The worker is lost; that allocation of what the thread does then fails. Whether it made so
-  /// many.
+  /// Loses the worker; the thread's allocation `number` after that fails. Returns whether it made
+  /// that many.
   bool lose_with_failure(int number) {
     threads_[0]->remove_worker(attachments_.back().id, comch::WorkerLoss::ended);
     threads_[0]->select_worker(0);
@@ -57,7 +57,7 @@ TEST_F(LossWithoutMemory, EachRequestIsAnsweredAllTheSame) {
   EXPECT_GE(number, 5);
 }
 
-// It was alone with the third worker: its client is refused though there is no memory to say so.
+// It was alone with the third worker: its client is refused, even without memory for the error.
 TEST_F(LossWithoutMemory, TheCulpritIsRefused) {
   open();
   for (int number = 1, failed = 1; failed != 0; ++number) {

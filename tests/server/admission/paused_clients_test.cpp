@@ -4,7 +4,7 @@
 #include "tests/server/fixtures/io_threads_fixture.hpp"
 #include "tests/support/eventually.hpp"
 
-/// Clients that were connected already when a request from their address crashed workers.
+/// Clients that were already connected when a request from their address crashed workers.
 namespace offload::server {
 namespace {
 
@@ -16,19 +16,19 @@ using test::response;
 
 class PausedClients : public test::IoThreadsFixture {
  protected:
-  /// For longer than a test takes.
+  /// Lets an address wait for longer than a test takes.
   void begin_to_wait(std::uint32_t from) {
     waiting_->add(address(from), core::Clock::now() + std::chrono::hours(1));
     turn();
   }
-  /// Others take the places of all addresses that wait.
+  /// Lets others take the places of all addresses that wait.
   void end_to_wait() {
     for (std::size_t i = 0; i < WaitingAddresses::kMost; ++i) {
       waiting_->add(address(1000), core::Clock::now());
     }
     turn();
   }
-  /// One that has had three workers killed.
+  /// Connects a client that has had three workers killed.
   Client& connect_culprit(std::uint32_t from) {
     Client& culprit = connect(from);
     ask(culprit, "fatal");
@@ -130,7 +130,7 @@ TEST_F(PausedClients, GoOnByThemselves) {
   expect_alone(client, "tseuqer");
 }
 
-// As one whose handshake was under way.
+// The client may be one whose handshake was in progress.
 TEST_F(PausedClients, WhoComesThenIsPaused) {
   open();
   begin_to_wait(2);
@@ -180,7 +180,7 @@ TEST_F(PausedClients, AreToldWhenTheServerEnds) {
   turn();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(next(client), error(Refusal::shutting_down)) << i;
   EXPECT_TRUE(ended(client));
-  EXPECT_TRUE(worker().serve());  // the 1st, which nobody waits for any more
+  EXPECT_TRUE(worker().serve());  // the 1st, whose client is gone
   turn();
   expect_alone(honest, "dr3");
 }

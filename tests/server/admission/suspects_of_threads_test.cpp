@@ -105,7 +105,7 @@ TEST_F(SuspectsOfThreads, ACulpritThatHasLeftWaitsAllTheSame) {
   EXPECT_EQ(threads_[0]->client_count(), 0U);
 }
 
-// As of a process that was stopped, or a machine that is gone: another one may be too.
+// Its process may have been stopped, or its machine is gone: that may happen to another one too.
 TEST_F(SuspectsOfThreads, AWorkerThatFellSilentIsNoReasonButTheFourthIs) {
   open();
   Client& client = connect();
@@ -142,7 +142,8 @@ TEST_F(SuspectsOfThreads, WithoutAWorkerForTooLongAllAreRefused) {
   EXPECT_EQ(next(client), response(bytes_of("4")));
 }
 
-// A worker serves the channels of both, so a request that is alone in one is not alone with it.
+// A worker serves the channels of both threads, so a request that is alone in one may not be alone
+// with it.
 TEST_F(SuspectsOfThreads, OneThreadRetriesWhileTheOtherWaits) {
   open(2);
   Client& one = connect(1, 0);
@@ -176,7 +177,7 @@ TEST_F(SuspectsOfThreads, NewRequestsOfOtherThreadsWaitToo) {
   EXPECT_EQ(next(other), response(bytes_of("rehto")));
 }
 
-// One by one thousands of slow requests would keep the channel closed for a minute.
+// Thousands of slow requests, one by one, would keep the channel closed for a minute.
 TEST_F(SuspectsOfThreads, GoTogetherAfterSomeTimeUntilAnotherWorkerIsLost) {
   set_times({.settle = {}, .longest_wait = std::chrono::hours(1), .longest_alone = {}});
   open();
@@ -194,7 +195,7 @@ TEST_F(SuspectsOfThreads, GoTogetherAfterSomeTimeUntilAnotherWorkerIsLost) {
   for (const char* text : {"dn2", "dr3", "ht4"}) expect_alone(client, text);
 }
 
-// As its process had three attachments.
+// The losses count as one, like those of a process with three attachments.
 TEST_F(SuspectsOfThreads, AWorkerThatEndsRightAfterAnotherIsNoReason) {
   set_times({.settle = std::chrono::hours(1),
              .longest_wait = std::chrono::hours(2),

@@ -7,7 +7,7 @@
 
 #include "tests/server/fixtures/request_path_fixture.hpp"
 
-/// When RequestPath says what became of a request.
+/// Checks when RequestPath reports the stages of a request.
 namespace offload::server {
 namespace {
 
@@ -23,7 +23,7 @@ class RequestStagesTest : public test::RequestPathFixture {
  protected:
   static constexpr core::Duration kPause = std::chrono::milliseconds(5);
 
-  /// Of a channel of one slot; so many requests are answered before.
+  /// Opens a channel of one slot, and answers `answered` requests.
   Peer& open_after(int answered) {
     open(1);
     Peer& peer = connect();
@@ -36,8 +36,8 @@ class RequestStagesTest : public test::RequestPathFixture {
     return peer;
   }
 
-  /// Of the one request that was sampled: its length, and that these stages took kPause. The others
-  /// may have, too, where the machine is busy.
+  /// Checks the only sample: the request's length, and that these stages took kPause. The other
+  /// stages may have taken it, too, if the machine is busy.
   void expect_sample(std::uint64_t length, const std::set<std::string>& slow) {
     const auto samples = metrics_.samples.latest();
     ASSERT_EQ(samples.size(), 1U);

@@ -23,7 +23,7 @@ constexpr std::size_t kPrograms = 1024;
 constexpr int kPlaces = 12;
 bool keeps_places = false;
 
-/// Before each block: whose it is. The blocks of a program are in a list.
+/// Precedes each block and has its owner. The blocks of a program are in a list.
 struct alignas(std::max_align_t) Header {
   std::size_t pid;
   std::size_t size;
@@ -38,7 +38,7 @@ struct alignas(std::max_align_t) Header {
 };
 std::array<Header*, kPrograms> lists{};
 
-/// Of the program that runs, 0 in the kernel and outside of it.
+/// Returns the number of the program that runs, 0 in the kernel and outside of it.
 std::size_t program() {
   if (kernel == nullptr || kernel->current == nullptr || kernel->current->calls != 0) return 0;
   return static_cast<std::size_t>(kernel->current->process->pid) % kPrograms;
@@ -60,7 +60,7 @@ void leave(const Header& header) {
   if (header.next != nullptr) header.next->before = header.before;
 }
 
-/// Null: it fails.
+/// Returns null if it fails.
 void* allocate(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) noexcept {
   const std::size_t pid = program();
   if (pid != 0 && allocation_fails != nullptr && allocation_fails()) return nullptr;
@@ -88,7 +88,7 @@ void* or_throw(void* block) {
   return block;
 }
 
-/// Follows what looks like pointers to blocks of `list`. Reads between variables, too.
+/// Follows words that look like pointers to blocks of `list`. Reads between variables, too.
 __attribute__((no_sanitize("address"))) void reach_from(std::span<void* const> words,
                                                         Header* list) {
   for (void* const word : words) {
@@ -102,14 +102,14 @@ __attribute__((no_sanitize("address"))) void reach_from(std::span<void* const> w
   }
 }
 
-/// From the variables of the program and of its libraries.
+/// Follows the variables of the program and of its libraries.
 int reach_from_library(dl_phdr_info* library, std::size_t, void* list) {
   for (std::size_t i = 0; i < library->dlpi_phnum; ++i) {
     const auto& segment = library->dlpi_phdr[i];
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) == 0) continue;
     const std::size_t begin = (library->dlpi_addr + segment.p_vaddr + 15) / 16 * 16;
     const std::size_t end = library->dlpi_addr + segment.p_vaddr + segment.p_memsz;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): where the loader says that a segment is
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader's address of a segment
     const std::span<void* const> words(reinterpret_cast<void* const*>(begin),
                                        (end - begin) / sizeof(void*));
     reach_from(words, static_cast<Header*>(list));
@@ -130,7 +130,7 @@ std::uint64_t lost_blocks_of(int pid, bool shows) {
   ::dl_iterate_phdr(reach_from_library, list);
   for (const auto& fiber : kernel->fibers) {
     if (fiber->process->pid != pid || fiber->done) continue;
-    // What it was given, where it has yet to begin; and its stack.
+    // The arguments of a fiber that has not yet begun; and its stack.
     reach_from({reinterpret_cast<void* const*>(fiber.get()), sizeof(Fiber) / sizeof(void*)}, list);
     reach_from({reinterpret_cast<void* const*>(fiber->stack.get()), kStack / sizeof(void*)}, list);
   }

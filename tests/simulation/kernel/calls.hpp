@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the system calls share: as the programs and their libraries call them, of a fiber they are
-/// the simulation's, else libc's own.
+/// Common parts of the system calls. The programs and their libraries call them: from a fiber they
+/// are the simulation's, otherwise libc's own.
 #include <dlfcn.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -51,10 +51,10 @@ inline int fails(int error) {
   errno = error;
   return -1;
 }
-/// A system call, from its entry to its return. What is allocated meanwhile is the kernel's.
+/// A system call, from its entry to its return. Memory that is allocated meanwhile is the kernel's.
 class Call {
  public:
-  /// `errors`: those that it can give whatever its arguments are.
+  /// `errors`: those that it can return whatever its arguments are.
   explicit Call(const char* name, std::initializer_list<int> errors = {})
       : fiber_(*kernel->current) {
     if (fiber_.calls++ != 0 || !kernel->refuses || errors.size() == 0) return;
@@ -67,15 +67,15 @@ class Call {
 
   [[nodiscard]] bool refused() const { return error_ != 0; }
   [[nodiscard]] int error() const { return error_; }
-  /// What it returns then.
+  /// Returns the result of a refused call.
   [[nodiscard]] int refusal() const { return fails(error_); }
 
  private:
   Fiber& fiber_;
   int error_ = 0;
 };
-/// Where another thread may go on, and this process may be killed, which closes all that it has:
-/// nothing of self() is held over it.
+/// At this point another thread may run, and this process may be killed, which closes all its
+/// descriptors: no part of self() may be held across it.
 inline void step(const char* name, int fd = 0) {
   kernel->note(name, static_cast<std::uint64_t>(fd));
   if (kernel->on_step) kernel->on_step();
@@ -102,7 +102,7 @@ inline void put_address(std::uint16_t port, sockaddr* to, socklen_t* size,
   *size = sizeof address;
 }
 
-/// A stream that is full for a moment, or whose peer has gone.
+/// The errors of a stream that is full for a moment, or whose peer has gone.
 inline constexpr std::initializer_list<int> kStreamSendErrors{EAGAIN, EPIPE, ECONNRESET};
 inline constexpr std::initializer_list<int> kPacketSendErrors{EAGAIN, EPIPE, ENOBUFS, ENOMEM};
 inline std::initializer_list<int> send_errors(int fd) {
@@ -111,7 +111,8 @@ inline std::initializer_list<int> send_errors(int fd) {
 }
 inline constexpr std::initializer_list<int> kReceiveErrors{ECONNRESET, ETIMEDOUT, ENOMEM};
 
-/// What comes with such an error: the connection is gone on both sides, or has room again later.
+/// Applies the effect of such an error: the connection is gone on both sides, or has room again
+/// later.
 inline ssize_t refuse_on(int fd, const Call& call) {
   const auto socket = self().get<Socket>(fd);
   if (socket && call.error() == EAGAIN) socket->fill_for_a_moment();

@@ -30,7 +30,7 @@ void Socket::join(const std::shared_ptr<Socket>& a, const std::shared_ptr<Socket
 
 Socket::~Socket() {
   if (cut) {
-    // What was not acknowledged the kernel sends again, for so long.
+    // The kernel sends unacknowledged bytes again, for this long.
     if (under_way == 0) return;
     ++kernel->orphans;
     if (user_timeout != 0) kernel->at(kernel->now + user_timeout, [] { --kernel->orphans; });
@@ -85,7 +85,7 @@ ssize_t Socket::send(std::span<const iovec> pieces, std::vector<File> files) {
   }
   std::size_t taken = std::min(room, bytes.size());
   const bool may_split = kernel->split_one_in != 0;
-  // A socket with room takes all of a short control message, and the programs rely on that.
+  // A socket with room takes a whole short control message, and the programs rely on that.
   const bool of_a_client = port == kernel->clients_port || peer_port == kernel->clients_port;
   if (may_split && taken > (of_a_client ? 1U : 4096U) &&
       kernel->random.one_in(kernel->split_one_in)) {

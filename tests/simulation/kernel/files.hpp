@@ -28,7 +28,7 @@ struct SignalFd final : Object {
   }
 };
 
-/// A memfd is a real one; it is mapped as in any process.
+/// A memfd is a real file; it is mapped as in any process.
 struct RealFile final : Object {
   explicit RealFile(int fd) : real(fd) {}
   RealFile(const RealFile&) = delete;
@@ -62,9 +62,9 @@ struct Socket final : Object, std::enable_shared_from_this<Socket> {
   ~Socket() override;
   [[nodiscard]] std::uint32_t poll() const override;
   ssize_t send(std::span<const iovec> pieces, std::vector<File> files);
-  /// A stream's.
+  /// Receives from a stream.
   ssize_t receive(std::span<const iovec> room);
-  /// What comes at the other end comes here, too: the connection is gone.
+  /// Breaks this end with error `why`, as a reset from the other end does: the connection is gone.
   void reset(int why);
   void end_sending();
   void fill_for_a_moment();

@@ -18,10 +18,10 @@
 
 /// A small deterministic kernel in one thread. The programs' real classes run on it: the system
 /// calls that they and their libraries make are defined in *_calls.cpp, before those of libc. Each
-/// thread of each program is a fiber; which one goes on is drawn from the seed at each system call.
+/// thread of each program is a fiber; the seed selects at each system call which one continues.
 namespace offload::simulation {
 
-/// splitmix64: the same numbers on every machine.
+/// splitmix64: gives the same numbers on every machine.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -31,7 +31,7 @@ class Random {
     z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
     return z ^ (z >> 31U);
   }
-  /// From 0 to `end` - 1.
+  /// Returns a number from 0 to `end` - 1.
   std::uint64_t below(std::uint64_t end) { return end == 0 ? 0 : next() % end; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
 
@@ -44,14 +44,14 @@ constexpr Time kMillisecond = 1'000'000;
 constexpr Time kSecond = 1'000'000'000;
 constexpr Time kNever = INT64_MAX;
 constexpr std::size_t kStack = 512 * 1024;  ///< bytes of a fiber's
-/// Descriptors of the simulation begin here; those below are the real process's.
+/// Descriptors of the simulation start here; lower ones are the real process's.
 constexpr int kFirstFd = 1000;
 
 /// An open file. Its destructor is its last close.
 struct Object {
   virtual ~Object() = default;
   [[nodiscard]] virtual std::uint32_t poll() const = 0;  ///< events of epoll that hold
-  /// How often something came, for edge-triggered watchers.
+  /// Returns the number of arrivals, for edge-triggered watchers.
   [[nodiscard]] virtual std::uint64_t arrivals() const { return in_wakes; }
   std::uint64_t in_wakes = 0;
   std::uint64_t out_wakes = 0;
@@ -70,7 +70,7 @@ struct Process {
   bool alive = true;
   bool frozen = false;
 
-  /// The lowest free number, or -1 with errno (EMFILE).
+  /// Returns the lowest free number, or -1 with errno (EMFILE).
   int add(File file);
   template <class T>
   std::shared_ptr<T> get(int fd) {
@@ -108,39 +108,39 @@ class Kernel {
 
   Process& start(const std::string& name, std::function<void()> main);
   Fiber& add_fiber(Process& process, const std::string& name, std::function<void()> body);
-  /// As kill -9: its fibers never go on, its files are closed.
+  /// Kills a process, as kill -9 does: its fibers never continue, its files are closed.
   void kill(Process& process);
   void signal(Process& process, int number);
-  /// As SIGSTOP or a freezer, and SIGCONT: waits for events may end by it, signal(7).
+  /// Act like SIGSTOP or a freezer, and SIGCONT: they may end a wait for events, signal(7).
   void freeze(Process& process);
   void thaw(Process& process);
-  /// Whether its threads have all ended, or it was killed.
+  /// Returns whether its threads have all ended, or it was killed.
   [[nodiscard]] bool ended(const Process& process) const;
 
-  /// Runs until no fiber can ever go on, or `limit`.
+  /// Runs until no fiber can ever continue, or until `limit`.
   void run(Time limit);
   void at(Time time, std::function<void()> action) {
     events_.emplace(std::pair(time, ++event_count_), std::move(action));
   }
 
   // On a fiber:
-  /// Another fiber may go on here.
+  /// Lets another fiber run, if the seed says so.
   void yield();
-  /// False: the deadline came first.
+  /// Returns false if the deadline came first.
   bool wait(std::function<bool()> ready, Time deadline = kNever);
   void sleep(Time time) {
     wait([] { return false; }, now + time);
   }
   [[noreturn]] void end_fiber();
-  /// What a fiber begins with.
+  /// Begins a fiber.
   void enter() { end_switch(current->stack_state, &scheduler_stack_); }
 
   void fail(const std::string& what);
-  /// A step of the trace.
+  /// Adds a step to the trace.
   void note(const char* what, std::uint64_t a = 0, std::uint64_t b = 0);
 
-  /// Asked at each system call of a program, with the errors that it can give: which one it gives,
-  /// or 0. Not set: none.
+  /// Called at each system call of a program, with the errors that it can return: returns the one
+  /// that it returns, or 0. If it is not set, no call fails.
   std::function<int(const char* call, std::initializer_list<int> errors)> refuses{};
 
   Random random;
@@ -158,11 +158,11 @@ class Kernel {
   bool over = false;
   std::uint64_t orphans = 0;        ///< connections to machines that are gone, with bytes to send
   std::function<void()> on_step{};  ///< as the current fiber begins a call
-  /// Before a fiber goes on. False: its process was killed.
+  /// Called before a fiber continues. Returns false if its process was killed.
   std::function<bool(Fiber&)> before_resume{};
   bool watches_requests = false;  ///< Process::requests is kept
 
-  // What is drawn for the network.
+  // The random parameters of the network.
   Time longest_delay = kMillisecond;
   std::uint64_t split_one_in = 4;  ///< 0: never
   std::size_t socket_room = 64 * 1024;
@@ -178,7 +178,7 @@ class Kernel {
   StackState scheduler_stack_{};
 };
 
-/// Of this process; null before the first.
+/// The kernel of this process; null before the first.
 extern Kernel* kernel;
 
 }  // namespace offload::simulation

@@ -22,7 +22,7 @@ int open(const char* path, int flags, ...) {
   va_start(rest, flags);
   const auto mode = va_arg(rest, mode_t);
   va_end(rest);
-  // A memfd that is opened again, to be read only.
+  // A memfd is opened again for reading only.
   const std::string_view text(path);
   constexpr std::string_view kDescriptors = "/proc/self/fd/";
   const int fd = text.starts_with(kDescriptors) ? std::atoi(path + kDescriptors.size()) : -1;
@@ -36,7 +36,7 @@ int open(const char* path, int flags, ...) {
     }
     return real < 0 ? real : self().add(std::make_shared<RealFile>(real));
   }
-  // An end of a doorbell that was passed.
+  // This is an end of a doorbell that was passed.
   if (is_pipe(fd)) {
     const Call call("open", {EMFILE, ENFILE, ENOMEM, EACCES});
     return call.refused() ? call.refusal() : self().add(self().get<Object>(fd));
@@ -46,7 +46,7 @@ int open(const char* path, int flags, ...) {
   if (call.refused()) return call.refusal();
   return self().add(std::make_shared<EventFd>());  // the lock beside a path
 }
-// As which a hardened program calls it where the flags are no constant.
+// A hardened program calls open() under this name if the flags are not constant.
 int __open_2(const char* path, int flags) {  // NOLINT(bugprone-reserved-identifier)
   return open(path, flags, mode_t{});
 }
@@ -136,7 +136,7 @@ void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offse
   if (file && made != MAP_FAILED && (protection & PROT_WRITE) != 0) note_mapping(made, size);
   if (file && kernel->watches_requests && self().name.starts_with("worker") &&
       (protection & PROT_WRITE) == 0) {
-    // Another view, which stays when the worker gives up its own.
+    // Another view, which stays when the worker unmaps its own.
     void* const view = OFFLOAD_LIBC(mmap)(nullptr, size, PROT_READ, MAP_SHARED, file->real, offset);
     if (view != MAP_FAILED) self().requests.push_back({static_cast<const char*>(view), size});
   }
@@ -236,7 +236,7 @@ int pthread_mutex_unlock(pthread_mutex_t* mutex) {
   if (inside()) --kernel->current->locks;
   return OFFLOAD_LIBC(pthread_mutex_unlock)(mutex);
 }
-/// A condition may wake for nothing: every millisecond it does.
+/// A condition may wake up without a reason: it does so every millisecond.
 int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   if (!inside()) return OFFLOAD_LIBC(pthread_cond_wait)(condition, mutex);
   const Call call("pthread_cond_wait");
@@ -262,7 +262,7 @@ long syscall(long number, ...) {
     const Call call("futex");
     const auto* const word = reinterpret_cast<const std::uint32_t*>(arguments[0]);
     const bool waits = (arguments[1] & 0xf) == 0 || (arguments[1] & 0xf) == 9;
-    if (!waits) return 0;  // who waits looks at the word itself
+    if (!waits) return 0;  // a waiting thread reads the word itself
     const auto seen = static_cast<std::uint32_t>(arguments[2]);
     kernel->wait([word, seen] { return __atomic_load_n(word, __ATOMIC_ACQUIRE) != seen; },
                  arguments[3] != 0 ? kernel->now + kMillisecond : kNever);

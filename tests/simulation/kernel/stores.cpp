@@ -26,7 +26,7 @@ bool traps = false;
 std::uint64_t kills_one_in = 0;  ///< 0: none
 std::function<void(Process&)> kills;
 std::vector<Range> ranges;
-/// Pages that the instruction that is under way may write to: a store may lie in two.
+/// The pages that the current instruction may write to: a store may cross into a second page.
 std::array<std::uintptr_t, 4> open_pages{};
 std::size_t open_count = 0;
 
@@ -35,7 +35,7 @@ void protect(std::uintptr_t page, int protection) {
   if (::mprotect(reinterpret_cast<void*>(page), kPage, protection) != 0) std::abort();
 }
 
-/// Before a store. Others may go on here; it may be the last of its program.
+/// Called before a store. Other fibers may run here; it may be the last store of its program.
 void stop_at_store() {
   Fiber& fiber = *kernel->current;
   if (fiber.calls != 0) return;
@@ -72,7 +72,7 @@ void on_step(int, siginfo_t*, void* context) {
 void handle(int number, void (*handler)(int, siginfo_t*, void*)) {
   struct sigaction action {};
   action.sa_sigaction = handler;
-  // A fiber is left in its handler: the next one's fault is not to wait for its end.
+  // A switch leaves a fiber in its handler: the next fiber's fault must not wait for its end.
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   if (::sigaction(number, &action, nullptr) != 0) std::abort();
 }

@@ -21,7 +21,7 @@ using kernels::rdma::Opcode;
 using kernels::rdma::SendQueue;
 using kernels::rdma::SendWork;
 
-/// Keys begin here, so that a number of anything else is none.
+/// Keys start here, so that no other kind of number is a valid key.
 constexpr std::uint32_t kFirstKey = 0x1000;
 constexpr std::uint32_t kKeyStep = 0x100;
 constexpr std::uint32_t kFirstNumber = 0x40;
@@ -78,7 +78,7 @@ bool Card::progress() {
   return worked;
 }
 
-/// Returns whether a write came into memory. With the last, what was held up for them is told.
+/// Returns whether a write came into memory. After the last, reports the operations that waited.
 bool Card::place_one(QueuePair& pair) {
   if (pair.unplaced.empty()) return false;
   std::swap(pair.unplaced[(*unordered_)() % pair.unplaced.size()], pair.unplaced.back());
@@ -127,8 +127,8 @@ void Card::complete_came(QueuePair& pair, const Completion& completion) {
 }
 
 /// A card that is not rude stores a word at once, and the last byte of anything else after the
-/// rest: who polls memory for them relies on that. With release; pairs with the acquire of who
-/// polls.
+/// rest: a thread that polls memory for them relies on that. The release pairs with the acquire of
+/// the polling thread.
 void Card::copy(std::span<const std::byte> from, std::span<std::byte> to) {
   if (rude_) return copy_rudely(from, to);
   if (from.empty()) return;
@@ -152,7 +152,7 @@ void Card::copy_rudely(std::span<const std::byte> from, std::span<std::byte> to)
   std::copy_n(from.begin(), left, to.begin());
 }
 
-/// Carries out the next entry. False: there is none, or it has to wait.
+/// Carries out the next entry. Returns false if there is none, or it must wait.
 bool Card::serve(QueuePair& pair) {
   if (!pair.entries.has_entry()) return false;
   Entry entry;
@@ -252,7 +252,7 @@ Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& synd
   return deliver(pair, entry, message, syndrome);
 }
 
-/// Checks whether the clock, or the other completion queue, is as far as an entry waits for.
+/// Checks whether the clock, or the other completion queue, has reached the awaited value.
 Card::Result Card::await(const Awaited& awaited, Syndrome& syndrome) const {
   std::uint64_t newest = kernels::rdma::now_ns();
   if (!awaited.is_time) {
@@ -269,7 +269,7 @@ Card::Result Card::await(const Awaited& awaited, Syndrome& syndrome) const {
   return beyond <= awaited.mask / 2 ? Result::done : Result::waits;
 }
 
-/// Uses up the peer's oldest receive: for a message, or for an immediate.
+/// Uses the peer's oldest receive: for a message, or for an immediate.
 Card::Result Card::deliver(QueuePair& pair, const Entry& entry, std::span<const std::byte> message,
                            Syndrome& syndrome) {
   QueuePair& peer = *pair.peer;

@@ -15,21 +15,21 @@
 
 namespace offload::rdma::model {
 
-/// What of a memory a peer may do; the card itself may read and write all of it.
+/// The rights of a peer to a memory; the card itself may read and write all of it.
 struct RemoteRights {
   bool read = false;
   bool write = false;
   bool atomic = false;
 };
 
-/// A card in memory: carries out what is posted to its queues, among the queues themselves, and is
-/// strict about what it reads, as our own writers post to it; with Reading::as_card it takes what a
-/// card takes of others. It stands for an mlx5 card in tests and benchmarks; what it cannot
-/// show is timing, and what a PCIe device may reorder.
+/// A card in memory: carries out the entries of its queues, between these queues themselves, and is
+/// strict about the entries, as our own writers make them; with Reading::as_card it accepts the
+/// entries that a card accepts from others. It stands for an mlx5 card in tests and benchmarks; it
+/// cannot show timing, and the reordering of a PCIe device.
 ///
-/// An entry that breaks the format is a fault of its owner: the card notes it in words and
-/// puts the queue in error. An operation that a card would refuse is completed with its syndrome;
-/// what was posted behind it is flushed.
+/// An entry that violates the format is a fault of its owner: the card describes it and puts the
+/// queue in error. An operation that a card would refuse is completed with its syndrome; the
+/// entries that were posted behind it are flushed.
 ///
 /// One thread, which may be another than those of the queues.
 class Card {
@@ -41,41 +41,42 @@ class Card {
   std::uint32_t register_memory(std::span<std::byte> bytes, RemoteRights rights);
 
   /// Takes a queue pair over; returns its number, whatever the handles have. The memory outlives
-  /// the card. Throws Error: invalid_value for sizes that are none.
+  /// the card. Throws Error: invalid_value for invalid sizes.
   std::uint32_t add(const QueuePairMemory& memory);
-  /// The same for raw packets, whose peer on the wire is another such. `least_inline`: bytes of a
-  /// frame that the card wants inline, as ConnectX-4 does; a shorter one is not taken.
+  /// Does the same for raw packets; the peer on the wire must be such a queue pair too.
+  /// `least_inline`: the bytes of a frame that the card needs inline, like ConnectX-4; it refuses
+  /// an entry with fewer.
   std::uint32_t add_raw(const QueuePairMemory& memory, std::uint32_t least_inline = 0);
   /// Numbers of a queue pair's completion queues, for entries that wait.
   static constexpr std::uint32_t completions_of_sends(std::uint32_t number) { return 2 * number; }
   static constexpr std::uint32_t completions_of_receives(std::uint32_t number) {
     return 2 * number + 1;
   }
-  /// Each gets what the other sends.
+  /// Connects two queue pairs: each gets the messages of the other.
   void connect(std::uint32_t one, std::uint32_t other);
 
-  /// Looks at each doorbell once, and carries out what it finds. Returns whether there was work.
+  /// Checks each doorbell once, and carries out new entries. Returns whether there was work.
   bool progress();
 
-  /// Whether a send that finds no receive fails, and a raw packet is dropped; else it waits for
-  /// one.
+  /// Sets whether a send that finds no receive fails, and a raw packet is dropped; otherwise it
+  /// waits for one.
   void set_fail_without_receive(bool fail) noexcept { fail_without_receive_ = fail; }
 
-  /// Raw packets that were dropped.
+  /// Returns the number of raw packets that were dropped.
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
 
-  /// From now on the card does what it may and what makes an owner's life hard, as `seed` has it:
-  /// queues in any order, a few entries at a time, bytes from the last to the first, completions
-  /// late. Not more than it may: a queue's entries stay in their order, its completions too, and
-  /// what an operation wrote is there when its completion is.
+  /// From now on the card behaves in the permitted ways that are hardest for an owner, selected by
+  /// `seed`: queues in any order, a few entries at a time, bytes from the last to the first,
+  /// completions late. It stays within the rules: a queue's entries stay in order, its completions
+  /// too, and the data of an operation is there when its completion is.
   void set_rude(std::uint32_t seed) { rude_.emplace(seed); }
 
-  /// From now on the RDMA writes of a queue pair come into memory in any order, one in each turn
-  /// and as `seed` has it, as adaptive routing allows it. What another operation or a completion
-  /// says to be there is there. For a card that is not rude.
+  /// From now on the RDMA writes of a queue pair come into memory in any order, one in each turn,
+  /// selected by `seed`, as adaptive routing allows it. Data that another operation or a completion
+  /// reports is there. For a card that is not rude.
   void set_unordered(std::uint32_t seed) { unordered_.emplace(seed); }
 
-  /// What was wrong with the first entry, doorbell or record that broke the format; empty: none.
+  /// Describes the first entry, doorbell or record that violated the format; empty: none did.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
 
  private:
@@ -108,7 +109,7 @@ class Card {
     bool is_placing = false;  ///< the next entry's write is among these, or was
   };
 
-  /// What came of an operation.
+  /// The result of an operation.
   enum class Result : std::uint8_t { done, waits, failed };
 
   std::uint32_t add(const QueuePairMemory& memory, EntryFormat format);
@@ -123,7 +124,7 @@ class Card {
   Result deliver_frame(QueuePair& peer, std::span<const std::byte> frame);
   Syndrome gather(const Entry& entry, std::vector<std::byte>& message) const;
   Syndrome scatter(const Entry& entry, std::span<const std::byte> message);
-  /// The bytes under a key, or none.
+  /// Returns the bytes under a key, or none.
   [[nodiscard]] std::span<std::byte> find(std::uint64_t address, std::uint64_t length,
                                           std::uint32_t key) const;
   [[nodiscard]] const Region* region_of(std::uint32_t key) const;

@@ -15,7 +15,7 @@ using kernels::rdma::Opcode;
 using kernels::rdma::Segment;
 using kernels::rdma::SendRing;
 
-/// Of a segment of local memory: its bytes follow.
+/// The bit that marks a segment of inline data: its bytes follow.
 constexpr std::uint32_t kInlineBit = 0x8000'0000U;
 
 std::uint64_t number_of(const Segment& segment, std::uint32_t first) {
@@ -28,13 +28,13 @@ T* pointer_to(std::uint64_t address) {
   return reinterpret_cast<T*>(address);  // NOLINT: the owner's address is what there is
 }
 
-/// The counter in the lower bits; acquire, as each record and doorbell is.
+/// Returns the counter in the lower bits; acquire, as for each record and doorbell.
 std::uint16_t read_record(const std::uint32_t* record) {
   return static_cast<std::uint16_t>(big_endian(__atomic_load_n(record, __ATOMIC_ACQUIRE)));
 }
 
-/// Only the words that tell a request's completion; the owner's last, with release. Pairs with
-/// load_owner().
+/// Writes only the words that report a request's completion; the owner's last, with release. Pairs
+/// with load_owner().
 void write_request(const CompletionQueue& queue, std::uint64_t index, std::uint32_t number,
                    std::uint64_t position) {
   auto& cqe = queue.entries[index & ((std::uint64_t{1} << queue.log2) - 1)];
@@ -119,7 +119,7 @@ bool FastCard::serve(QueuePair& pair) noexcept {
   return true;
 }
 
-/// False: it waits for a receive, or is a fault.
+/// Returns false if the entry waits for a receive, or is a fault.
 bool FastCard::carry_out(QueuePair& pair, std::uint32_t opcode, std::uint32_t segments) noexcept {
   const SendRing& ring = pair.memory.send.ring;
   switch (static_cast<Opcode>(opcode)) {
@@ -151,7 +151,7 @@ bool FastCard::carry_out(QueuePair& pair, std::uint32_t opcode, std::uint32_t se
   return false;
 }
 
-/// Into the peer's oldest receive, which has to be long enough. False: there is none yet.
+/// Copies to the peer's oldest receive, which must be long enough. Returns false if there is none.
 bool FastCard::deliver(QueuePair& peer, const LocalBuffer& from) noexcept {
   const auto& queue = peer.memory.receive;
   if (read_record(queue.record) == static_cast<std::uint16_t>(peer.received)) return false;

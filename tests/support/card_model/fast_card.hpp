@@ -7,22 +7,23 @@
 
 namespace offload::rdma::model {
 
-/// A card in memory for benchmarks: as fast as a thread can be, among queues of its own. Of each
-/// entry it checks index, queue number and length. It carries out no-ops, writes, fetch-and-adds
-/// and sends without an immediate, each with inline data or buffers; anything else is a fault.
+/// A card in memory for benchmarks: as fast as a thread can be, between its own queues only. It
+/// checks index, queue number and length of each entry. It carries out no-ops, writes,
+/// fetch-and-adds and sends without an immediate, each with inline data or buffers; anything else
+/// is a fault.
 ///
-/// What Card does and this does not: keys and bounds are not looked at, so the owner can have
-/// it write anywhere; nor are flags but kSignaled, reserved fields and what the record says beyond
-/// the ring. A fault is counted, and stops its queue without a completion. Allocates nothing.
+/// Unlike Card it does not check keys and bounds, so the owner can have it write anywhere; nor does
+/// it check flags but kSignaled, reserved fields and a record beyond the ring. It counts a fault
+/// and stops its queue without a completion. Allocates nothing.
 class FastCard {
  public:
   /// `memory` has the number that its entries have; it outlives the card. Returns the queue pair's
   /// index.
   std::size_t add(const QueuePairMemory& memory);
-  /// Each gets what the other sends; indices of add().
+  /// Connects two queue pairs, given by their indices of add(): each gets the other's messages.
   void connect(std::size_t one, std::size_t other);
 
-  /// Looks at each doorbell once, and carries out what it finds. Returns whether there was work.
+  /// Checks each doorbell once, and carries out new entries. Returns whether there was work.
   bool progress() noexcept;
 
   [[nodiscard]] std::uint64_t entries() const noexcept { return entries_; }

@@ -5,7 +5,7 @@
 #include "kernels/rdma/wait.hpp"
 #include "tests/support/card_model/card.hpp"
 
-/// The wire between queue pairs for raw packets, and what a card knows of Ethernet.
+/// The wire between queue pairs for raw packets, and a card's knowledge of Ethernet.
 namespace offload::rdma::model {
 namespace {
 
@@ -14,19 +14,19 @@ using kernels::rdma::Completion;
 using kernels::rdma::CqeKind;
 using kernels::rdma::LocalBuffer;
 
-/// What a frame has at most: jumbo frames with their header and two VLAN tags.
+/// The maximum length of a frame: jumbo frames with their header and two VLAN tags.
 constexpr std::size_t kMostFrame = 9000 + 22;
 
 std::uint8_t* bytes_of(std::span<std::byte> frame) {
   return reinterpret_cast<std::uint8_t*>(frame.data());
 }
 
-/// Writes the checksums that an entry asks for; what has none stays as it is.
+/// Writes the checksums that an entry asks for; a frame without such a header is unchanged.
 void write_checksums(std::span<std::byte> frame, std::uint8_t wanted) {
   std::uint8_t* const bytes = bytes_of(frame);
   const auto length = static_cast<std::uint32_t>(frame.size());
   packet::Headers headers = packet::parse_headers(bytes, length);
-  // Of a header that is whole, as its checksum alone is found wrong.
+  // The header must be whole: at most its checksum may be wrong.
   if ((wanted & kernels::rdma::kIpChecksum) != 0 && headers.ethertype == packet::kIpv4 &&
       (headers.error == packet::FrameError::none ||
        headers.error == packet::FrameError::ip_checksum)) {
@@ -46,7 +46,7 @@ void write_checksums(std::span<std::byte> frame, std::uint8_t wanted) {
   }
 }
 
-/// Which checksums of a frame are there and right.
+/// Returns which checksums of a frame are there and right.
 std::uint32_t checked(std::span<const std::byte> frame) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(frame.data());
   const packet::Headers headers =
@@ -74,12 +74,12 @@ Card::Result Card::send_frame(QueuePair& pair, const Entry& entry, Syndrome& syn
     return Result::failed;
   }
   write_checksums(message_, entry.checksums);
-  // A wire without another end takes all.
+  // A wire without another end drops all frames.
   if (pair.peer == nullptr || pair.peer->in_error) return Result::done;
   return deliver_frame(*pair.peer, message_);
 }
 
-/// To the oldest receive. What does not fit there ends the receiver, and not who sent it.
+/// Copies a frame to the oldest receive. If it does not fit, the receiver fails, not the sender.
 Card::Result Card::deliver_frame(QueuePair& peer, std::span<const std::byte> frame) {
   if (peer.receives.look() == 0) {
     note_fault(peer);

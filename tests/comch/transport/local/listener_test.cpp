@@ -26,7 +26,7 @@ using support::thrown_by;
 
 class LocalListener : public testing::Test {
  protected:
-  /// A socket file without anybody behind it, as a server that was killed leaves it.
+  /// Makes a socket file without a listener, as a server that was killed leaves it.
   void leave_stale_socket() {
     const core::Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un name{};
@@ -162,7 +162,7 @@ int as_another_user(Action action, Meanwhile meanwhile) {
 TEST_F(LocalListener, TurnsAwayOtherUsers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   const auto listener = listen_local(address_);
-  // As if the file's mode had not kept it out already.
+  // The file's mode would already keep the other user out, so it allows all users here.
   std::filesystem::permissions(dir_.path(), std::filesystem::perms::all);
   std::filesystem::permissions(path_, std::filesystem::perms::all);
   const auto connect_and_wait_for_the_end = [this] {

@@ -10,7 +10,7 @@
 #include "tests/support/log_capture.hpp"
 #include "tests/support/thrown.hpp"
 
-/// On a fake device, which has the address 10.0.0.1.
+/// Tests on a fake device, which has the address 10.0.0.1.
 namespace offload::comch {
 namespace {
 
@@ -103,7 +103,7 @@ TEST_F(AdaptersTest, EventsOfItsDevicesAreLogged) {
   EXPECT_EQ(adapters.find(own("10.0.0.1")).adapter, place.adapter);
 }
 
-// Its connections have it open until they end, and its later events wake nobody.
+// Its connections keep the device open until they end, and its later events wake no thread.
 TEST_F(AdaptersTest, ADeviceThatFailedIsOpenedAgain) {
   Adapters adapters({});
   const auto place = adapters.find(own("10.0.0.1"));

@@ -21,8 +21,8 @@
 #include "tests/support/bytes.hpp"
 #include "tests/support/log_capture.hpp"
 
-/// Slots that are written into a peer's, on a fake device. The test is the peer, and carries out
-/// what the device would.
+/// Slots that are written into a peer's, on a fake device. The test is the peer, and does the work
+/// of the device.
 namespace offload::comch {
 using rdma::test::fake;
 using support::Bytes;
@@ -32,13 +32,14 @@ constexpr std::uint32_t kSlotDepth = 4;
 constexpr std::uint32_t kSlotLongest = 2000;
 constexpr std::uint32_t kPeerKey = 0x7001;
 
-/// The peer's channel, whose memory is this test's.
+/// The peer's channel, whose memory belongs to this test.
 class PeerSlots {
  public:
   PeerSlots() : memory_(0, kSlotDepth, kSlotLongest, -1), view_(memory_.endpoint().view) {}
 
   [[nodiscard]] const kernels::ChannelView& view() const { return view_; }
-  /// As it describes the region at `memory` to who has described itself as `other`.
+  /// Returns the peer's description of the region at `memory`, in answer to the description
+  /// `other`.
   [[nodiscard]] static Bytes describe(std::span<const std::byte> other, const std::uint8_t* memory,
                                       std::uint64_t length) {
     SlotDescription end = SlotDescription::decode(other);
@@ -117,7 +118,7 @@ class RdmaSlotRequestsTest : public RdmaSlotsTest {
     server_.requester.flush();
     server_.engine.progress();
   }
-  /// The worker takes request `sequence` out of its slot, and its response is written.
+  /// The worker takes request `sequence` from its slot, and writes its response.
   void answer(std::uint64_t sequence) {
     kernels::ChannelView view = peer_.view();
     view.responses = memory_.endpoint().view.responses;
@@ -127,7 +128,7 @@ class RdmaSlotRequestsTest : public RdmaSlotsTest {
     kernels::rdma::set_flag(view.response(sequence), 0);  // the server sets it
     say_it_came(static_cast<std::uint32_t>(sequence % kSlotDepth));
   }
-  /// The immediate of a response, as the device tells it.
+  /// Reports the immediate of a response, as the device does.
   static void say_it_came(std::uint32_t slot) {
     ibv_wc told{};
     told.opcode = IBV_WC_RECV_RDMA_WITH_IMM;

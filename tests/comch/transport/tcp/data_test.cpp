@@ -38,7 +38,7 @@ class TcpData : public testing::Test {
     bytes.insert(bytes.end(), payload.begin(), payload.end());
     return bytes;
   }
-  /// Writes all of it, with turns of the engine where there is no room.
+  /// Writes all of it, with turns of the engine when there is no room.
   void write(std::span<const std::byte> bytes) {
     while (!bytes.empty() && !connection_->failed()) {
       const auto sent = ::send(peer_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -160,7 +160,7 @@ TEST_F(TcpData, HeadersThatLie) {
   EXPECT_TRUE(handler_.taken.empty());
 }
 
-// A turn takes a bounded part of what is there, and the socket says no more of the rest.
+// A turn takes a bounded part of the received bytes, and the socket reports no event for the rest.
 TEST_F(TcpData, WhatIsLeftToReceiveKeepsTheEngineAwake) {
   start(1000);
   turn();

@@ -16,15 +16,15 @@ namespace offload::fuzz {
 using Bytes = std::vector<std::byte>;
 
 /// The script's end of a control connection, over a Unix socket (packets, with descriptors) or a
-/// stream. What comes from the product's end has to be whole control messages.
+/// stream. The product's end must send whole control messages.
 class ControlPeer {
  public:
   ControlPeer(core::Fd socket, bool packets) : socket_(std::move(socket)), packets_(packets) {}
 
   [[nodiscard]] bool connected() const noexcept { return socket_.valid(); }
   [[nodiscard]] bool packets() const noexcept { return packets_; }
-  /// All but the last `kept` bytes, which go in front of what is sent next: over a stream alone.
-  /// The descriptors stay the caller's.
+  /// Sends all but the last `kept` bytes, which are sent before the next ones (only over a stream).
+  /// The caller keeps the descriptors.
   void send(std::span<const std::byte> bytes, std::span<const int> fds = {}, std::size_t kept = 0);
   void send(protocol::MessageId id, std::span<const std::byte> payload,
             std::span<const int> fds = {}) {
@@ -32,11 +32,11 @@ class ControlPeer {
   }
   void end_sending();
   void close() { socket_.reset(); }
-  /// What has come.
+  /// Returns the messages that have arrived.
   std::vector<comch::ControlMessage> read();
-  /// Whether the other end has closed it, as read() found.
+  /// Returns whether the other end has closed it, as read() found.
   [[nodiscard]] bool ended() const noexcept { return ended_; }
-  /// Whether `bytes` are in what was sent over a stream.
+  /// Returns whether the bytes sent over a stream contain `bytes`.
   [[nodiscard]] bool has_said(std::span<const std::byte> bytes) const;
 
  private:
@@ -48,12 +48,12 @@ class ControlPeer {
   bool ended_ = false;
 };
 
-/// A connection to a Unix socket of packets.
+/// Connects to a Unix socket of packets.
 core::Fd connect_packets(const std::string& path);
 
-/// A frame: a message of any kind with right or wrong values, perhaps shortened or with a byte
-/// changed. Its operands: kind (low five bits), values, and with 0x80 of the kind how it is spoilt.
-/// `token`: of the session, for what has it.
+/// Makes a frame: a message of any kind with right or wrong values, perhaps shortened or with a
+/// byte changed. Its operands: kind (low five bits), values, and with 0x80 of the kind how it is
+/// spoilt. `token`: the session's, for messages that carry it.
 Bytes make_message(Script& script, const protocol::Token& token);
 
 /// All channels' memories and other descriptors, made once for all runs.
@@ -65,10 +65,11 @@ struct Descriptors {
 
   std::vector<std::unique_ptr<channel::ChannelMemory>> channels;
   core::Fd unsealed;  ///< memory that could shrink
-  core::Fd null;      ///< of another kind
+  core::Fd null;      ///< a descriptor of another kind
 };
 
-/// Descriptors to send: the right ones of a channel, wrong ones, too few, too many. One operand.
+/// Picks descriptors to send: the right ones of a channel, wrong ones, too few, too many. One
+/// operand.
 std::vector<int> pick_descriptors(Script& script);
 
 }  // namespace offload::fuzz

@@ -7,18 +7,18 @@
 
 namespace offload::fuzz {
 
-/// Takes the place of the library's transports when linked: "unix" is the library's own; "tcp" are
+/// Replaces the library's transports when linked: "unix" is the library's own; "tcp" are
 /// socket pairs in this process, for addresses without a key.
 class FakeNetwork {
  public:
   static FakeNetwork& instance();
 
-  /// Who gets the server's end of each connection that is made; without one a listener does.
+  /// Gets the server's end of each new connection; if it is not set, a listener gets it.
   std::function<void(core::Fd)> on_connect;
 
-  /// The worker's end of a new connection.
+  /// Makes a connection and returns the worker's end of it.
   core::Fd connect();
-  /// That of one to the listener, also where on_connect gets the others.
+  /// Makes one to the listener, even if on_connect gets the others.
   core::Fd connect_stranger();
   core::Fd accept();
   [[nodiscard]] int listener_fd();

@@ -22,11 +22,11 @@
 ///                                    12  do the next right thing
 ///                                    13  do the last one again; 14: skip one
 ///
-/// Messages and descriptors have operands of their own: make_message(), pick_descriptors().
+/// Messages and descriptors have further operands: make_message(), pick_descriptors().
 ///
-/// What must hold: both ends say only what they may say, in its order; the program hears of things
-/// in their order, and once; a session that was not lost goes on rightly, one that was has said
-/// why; at the end the next worker attaches, and no descriptor is left.
+/// Checks: both ends send only messages that they may send, in order; the program hears of events
+/// in order, and once; a session that was not lost continues correctly, one that was has reported
+/// the reason; at the end the next worker attaches, and no descriptor is left.
 namespace offload::fuzz {
 
 inline void run_link(const std::uint8_t* data, std::size_t size, const std::string& text) {

@@ -57,7 +57,7 @@ ServerSessionBench::~ServerSessionBench() {
   FakeNetwork::instance().clear();
 }
 
-// ---- What the session says
+// ---- Calls of the session
 
 void ServerSessionBench::on_worker_attached(comch::AttachedWorker worker) {
   require(ever_.insert(worker.id).second, "each worker attaches once");
@@ -204,7 +204,7 @@ void ServerSessionBench::take(Worker& worker, const comch::ControlMessage& messa
   }
 }
 
-/// What a good worker does as its `step`-th thing.
+/// Does the `step`-th action of a correct worker.
 void ServerSessionBench::do_right(Worker& worker, std::uint32_t step) {
   if (step == 0) return worker.peer.send(MessageId::hello, good_hello().encode());
   --step;
@@ -251,7 +251,7 @@ void ServerSessionBench::close_all() {
   for (int i = 0; i < 4; ++i) turn();
 }
 
-/// The session is as good as new.
+/// Checks that the session works like a new one.
 void ServerSessionBench::check_next_worker() {
   auto& worker = workers_.front();
   connect(worker);

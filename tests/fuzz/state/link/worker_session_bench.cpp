@@ -14,7 +14,7 @@ namespace {
 using protocol::MessageId;
 
 constexpr std::uint64_t kMostMemory = 1U << 20;
-constexpr std::uint32_t kAssigned = 7;  ///< no script says so by itself as the last word
+constexpr std::uint32_t kAssigned = 7;  ///< no script sends this as its last assignment
 
 bool is_a_workers(MessageId id) {
   switch (id) {
@@ -78,7 +78,7 @@ WorkerSessionBench::~WorkerSessionBench() {
   FakeNetwork::instance().clear();
 }
 
-// ---- What the session says
+// ---- Calls of the session
 
 void WorkerSessionBench::on_channels(std::vector<comch::AttachedChannel> channels) {
   require(stage_ == Stage::greeted, "channels come once");
@@ -86,7 +86,7 @@ void WorkerSessionBench::on_channels(std::vector<comch::AttachedChannel> channel
   for (std::uint32_t i = 0; i < channels.size(); ++i) {
     require(channels[i].channel->index() == i, "in their order");
     require(packets_ == (channels[i].link == nullptr), "over a network each has its link");
-    // All of its memory is there, and can be written where the worker may.
+    // All of its memory is there, and can be written as far as the worker may write.
     const kernels::ChannelView& view = channels[i].channel->view();
     volatile std::uint8_t* const last = view.responses + view.layout.response_bytes - 1;
     *last = static_cast<std::uint8_t>(*last + view.requests[view.layout.request_bytes - 1]);
@@ -130,7 +130,7 @@ ControlPeer* WorkerSessionBench::peer(std::size_t index) {
   return index < peers_.size() ? &peers_[index] : nullptr;
 }
 
-/// `waits`: the session does, for an answer, and cannot be called.
+/// `waits`: the session waits for an answer, and cannot be called.
 void WorkerSessionBench::step(bool waits) {
   const std::uint8_t head = script_->byte();
   ControlPeer* const to = peer((head >> 4U) & 3U);
@@ -226,7 +226,7 @@ void WorkerSessionBench::send_channel(ControlPeer& to, std::uint32_t index,
   to.send(MessageId::channel_descriptor, descriptor.encode(), fds);
 }
 
-/// What a good server does as its `step`-th thing.
+/// Does the `step`-th action of a correct server.
 void WorkerSessionBench::do_right(ControlPeer& to, std::uint32_t step) {
   if (step == 0) {
     const protocol::Welcome welcome{
@@ -263,7 +263,7 @@ void WorkerSessionBench::call() {
   }
 }
 
-/// What is not lost goes on rightly, and hears of its server's end.
+/// Checks that a session that is not lost continues correctly, and hears of its server's end.
 void WorkerSessionBench::check_rest() {
   if (peers_.empty()) return;
   ControlPeer& server = peers_.front();

@@ -16,7 +16,7 @@ class WorkerSessionBench final : comch::WorkerSession::Observer {
  public:
   WorkerSessionBench(Script& script, const comch::Address& address, VirtualTime& time);
   ~WorkerSessionBench();
-  /// What stays from run to run, where the address is a Unix socket's: its listener.
+  /// Prepares the state that all runs share: the listener, if the address is a Unix socket.
   static void prepare(const comch::Address& address);
   WorkerSessionBench(const WorkerSessionBench&) = delete;
   WorkerSessionBench& operator=(const WorkerSessionBench&) = delete;

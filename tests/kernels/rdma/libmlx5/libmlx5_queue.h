@@ -14,7 +14,7 @@ struct libmlx5_queue;
 /* Powers of two: blocks of the send queue, receives of one buffer each, completions. */
 struct libmlx5_queue* libmlx5_queue_make(uint32_t number, uint32_t blocks, uint32_t receives,
                                          uint32_t completions);
-/* What the functions of these names do, and what they return. */
+/* Do the same and return the same as the ibv_ functions of these names. */
 int libmlx5_post_send(struct libmlx5_queue* queue, struct ibv_send_wr* request);
 int libmlx5_post_recv(struct libmlx5_queue* queue, struct ibv_recv_wr* request);
 int libmlx5_poll_cq(struct libmlx5_queue* queue, struct ibv_wc* completion);
