@@ -29,8 +29,9 @@ void check_import(int fd, std::size_t bytes) {
   struct stat status {};
   check_errno(::fstat(fd, &status), "fstat of shared memory");
   if (bytes == 0 || status.st_size < 0 || static_cast<std::size_t>(status.st_size) < bytes) {
-    throw Error(ErrorCode::invalid_value, "the shared memory has " + std::to_string(status.st_size) +
-                                              " bytes, not " + std::to_string(bytes));
+    throw Error(ErrorCode::invalid_value, "the shared memory has " +
+                                              std::to_string(status.st_size) + " bytes, not " +
+                                              std::to_string(bytes));
   }
 }
 

@@ -27,7 +27,7 @@
 namespace offload::sync {
 
 /// gtest looks for it in this namespace: it names the tests.
-static std::ostream& operator<<(std::ostream& out, Wait wait) {
+static std::ostream& operator<<(std::ostream& out, WaitMode wait) {
   switch (wait) {
     case WaitMode::spin: return out << "spin";
     case WaitMode::yield: return out << "yield";
