@@ -9,8 +9,8 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/packet_image.hpp"
 #include "gpu/stream.hpp"
+#include "packet/gpu_image.hpp"
 
 namespace offload::packets {
 namespace {

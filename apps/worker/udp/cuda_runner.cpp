@@ -5,8 +5,8 @@
 #include "core/clock.hpp"
 #include "gpu/cuda_device.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/packet_image.hpp"
 #include "gpu/stream.hpp"
+#include "packet/gpu_image.hpp"
 
 namespace offload::worker {
 namespace {

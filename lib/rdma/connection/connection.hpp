@@ -6,12 +6,12 @@
 #include <string>
 
 #include "progress/context.hpp"
-#include "rdma/connection/completion_loop.hpp"
-#include "rdma/connection/connection_descriptor.hpp"
 #include "rdma/connection/operation.hpp"
-#include "rdma/connection/pairing.hpp"
 #include "rdma/connection/work_queue.hpp"
 #include "rdma/connection/work_request.hpp"
+#include "rdma/path/connection_descriptor.hpp"
+#include "rdma/path/pairing.hpp"
+#include "rdma/verbs/completion_loop.hpp"
 #include "rdma/verbs/queue_pair.hpp"
 
 namespace offload::rdma {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "progress/context.hpp"
-#include "rdma/connection/completion_loop.hpp"
 #include "rdma/connection/operation.hpp"
+#include "rdma/verbs/completion_loop.hpp"
 #include "rdma/verbs/shared_receive_queue.hpp"
 
 namespace offload::rdma {

@@ -1,4 +1,4 @@
-#include "rdma/connection/path_choice.hpp"
+#include "rdma/path/path_choice.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "rdma/connection/completion_loop.hpp"
+#include "rdma/verbs/completion_loop.hpp"
 
 #include <string>
 

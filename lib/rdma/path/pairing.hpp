@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "rdma/connection/connection_descriptor.hpp"
+#include "rdma/path/connection_descriptor.hpp"
 #include "rdma/verbs/device_context.hpp"
 #include "rdma/verbs/gid.hpp"
 #include "rdma/verbs/queue_pair.hpp"

@@ -1,4 +1,4 @@
-#include "rdma/connection/connection_descriptor.hpp"
+#include "rdma/path/connection_descriptor.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "rdma/connection/local_path.hpp"
+#include "rdma/path/local_path.hpp"
 
 #include <filesystem>
 #include <fstream>

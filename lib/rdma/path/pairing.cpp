@@ -1,4 +1,4 @@
-#include "rdma/connection/pairing.hpp"
+#include "rdma/path/pairing.hpp"
 
 #include <algorithm>
 #include <random>

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "rdma/connection/pairing.hpp"
-#include "rdma/connection/path_choice.hpp"
+#include "rdma/path/pairing.hpp"
+#include "rdma/path/path_choice.hpp"
 
 /// The local end of a connection's queue pairs: port, GID and the marks of packets.
 namespace offload::rdma {

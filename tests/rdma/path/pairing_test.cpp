@@ -1,4 +1,4 @@
-#include "rdma/connection/pairing.hpp"
+#include "rdma/path/pairing.hpp"
 
 #include "tests/rdma/connection_fixture.hpp"
 #include "tests/support/thrown.hpp"
