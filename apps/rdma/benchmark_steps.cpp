@@ -1,5 +1,5 @@
 #include "apps/rdma/benchmark.hpp"
-#include "progress/graph.hpp"
+#include "tasks/progress/graph.hpp"
 
 /// Benchmarks whose iterations have several operations.
 namespace offload::rdma_tool {

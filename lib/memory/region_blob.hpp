@@ -8,7 +8,7 @@
 
 #include "memory/access.hpp"
 #include "memory/range.hpp"
-#include "memory/remote_region.hpp"
+#include "tasks/memory/remote_region.hpp"
 #include "protocol/envelope.hpp"
 
 /// The byte format of an exported region: a protocol::Envelope with this body, big endian:

@@ -9,7 +9,7 @@
 #include "memory/access.hpp"
 #include "memory/region.hpp"
 #include "memory/registrar.hpp"
-#include "memory/remote_region.hpp"
+#include "tasks/memory/remote_region.hpp"
 
 /// Exports of regions to other processes and peers. An export is a blob (region_blob.hpp) that the
 /// caller transmits by any means. An importer never gets more access than the exporter has. Setup

@@ -7,7 +7,7 @@
 #include "apps/rdma/device/launcher.hpp"
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
-#include "rdma/connection/connection.hpp"
+#include "rdma_tasks/connection.hpp"
 #include "rdma/proxy/proxy.hpp"
 
 namespace offload::rdma_tool {

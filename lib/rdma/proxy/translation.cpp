@@ -1,6 +1,6 @@
 #include "rdma/proxy/translation.hpp"
 
-#include "rdma/connection/work_request.hpp"
+#include "rdma_tasks/work_request.hpp"
 
 namespace offload::rdma {
 namespace {

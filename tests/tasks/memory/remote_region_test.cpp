@@ -1,0 +1,91 @@
+#include "tasks/memory/remote_region.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+#include <utility>
+
+namespace offload::memory {
+namespace {
+
+constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+
+/// Two ranges side by side, with keys of their own, and one at the end of the address space.
+RemoteRegion region() {
+  return {Access::remote_read, {{1000, 100, 7}, {1100, 50, 8}, {kMost - 10, 10, 9}}};
+}
+
+TEST(RemoteRegion, FindsTheRangeThatHoldsAllOfAPiece) {
+  const RemoteRegion remote = region();
+  EXPECT_EQ(remote.access(), Access::remote_read);
+  EXPECT_EQ(remote.find(1000, 100), &remote.ranges()[0]);
+  EXPECT_EQ(remote.find(1099, 1), &remote.ranges()[0]);
+  EXPECT_EQ(remote.find(1100, 50), &remote.ranges()[1]);
+  EXPECT_EQ(remote.find(kMost - 1, 1), &remote.ranges()[2]);
+  EXPECT_EQ(remote.find(1099, 2), nullptr);  // in two ranges
+  EXPECT_EQ(remote.find(999, 1), nullptr);
+  EXPECT_EQ(remote.find(1000, kMost), nullptr);
+  EXPECT_EQ(remote.find(kMost - 5, 6), nullptr);
+  EXPECT_EQ(remote.find(kMost, kMost), nullptr);
+}
+
+TEST(RemoteBuffer, IsAPartOfARangeWithItsKeyAndAccess) {
+  const auto buffer = RemoteBuffer::of(region(), 1010, 20);
+  ASSERT_TRUE(buffer);
+  EXPECT_EQ(buffer->address(), 1010U);
+  EXPECT_EQ(buffer->length(), 20U);
+  EXPECT_EQ(buffer->key(), 7U);
+  EXPECT_EQ(buffer->access(), Access::remote_read);
+  EXPECT_EQ(RemoteBuffer::of(region(), 1100, 50)->key(), 8U);
+  EXPECT_EQ(RemoteBuffer::of(region(), kMost - 10, 10)->key(), 9U);
+}
+
+TEST(RemoteBuffer, WhatIsNotWhollyInOneRangeIsNone) {
+  using Part = std::pair<std::uint64_t, std::uint64_t>;
+  for (const auto& [address, length] :
+       {Part{999, 1}, Part{999, 2}, Part{1000, 101}, Part{1099, 2}, Part{1150, 1}, Part{0, kMost},
+        Part{1001, kMost}, Part{kMost - 5, 6}, Part{kMost, 1}, Part{1000, 0}, Part{1150, 0}}) {
+    EXPECT_FALSE(RemoteBuffer::of(region(), address, length)) << address << ", " << length;
+  }
+  EXPECT_FALSE(RemoteBuffer::of(RemoteRegion(Access::remote_read, {}), 0, 1));
+}
+
+TEST(RemoteBuffer, ASliceStaysInside) {
+  const auto buffer = *RemoteBuffer::of(region(), 1010, 20);
+  EXPECT_EQ(buffer.slice(0, 20), buffer);
+  EXPECT_EQ(buffer.slice(5, 15), RemoteBuffer::of(region(), 1015, 15));
+  EXPECT_EQ(buffer.slice(19, 1)->slice(0, 1), RemoteBuffer::of(region(), 1029, 1));
+  // The range goes on, the buffer does not.
+  EXPECT_FALSE(buffer.slice(0, 21));
+  EXPECT_FALSE(buffer.slice(20, 1));
+  EXPECT_FALSE(buffer.slice(21, 0));
+  EXPECT_FALSE(buffer.slice(5, 0));
+  EXPECT_FALSE(buffer.slice(1, kMost));
+  EXPECT_FALSE(buffer.slice(kMost, 1));
+  EXPECT_FALSE(buffer.slice(kMost, kMost));
+}
+
+// A slice of a slice is what the sum of the offsets says, or there is none.
+TEST(RemoteBuffer, SlicesOfSlicesAgreeWithTheRegion) {
+  std::minstd_rand random(3);
+  const auto whole = *RemoteBuffer::of(region(), 1000, 100);
+  for (int i = 0; i < 10'000; ++i) {
+    const std::uint64_t outer = random() % 110;
+    const std::uint64_t outer_length = random() % 110;
+    const std::uint64_t inner = random() % 110;
+    const std::uint64_t inner_length = random() % 110;
+    const auto part = whole.slice(outer, outer_length);
+    const bool outer_fits = outer_length != 0 && outer + outer_length <= 100;
+    ASSERT_EQ(part.has_value(), outer_fits);
+    if (!part) continue;
+    const auto of_part = part->slice(inner, inner_length);
+    ASSERT_EQ(of_part.has_value(), inner_length != 0 && inner + inner_length <= outer_length);
+    if (of_part) {
+      ASSERT_EQ(of_part, RemoteBuffer::of(region(), 1000 + outer + inner, inner_length));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace offload::memory
