@@ -6,13 +6,13 @@
 #include <string>
 
 #include "progress/context.hpp"
-#include "rdma_tasks/operation.hpp"
-#include "rdma_tasks/work_queue.hpp"
-#include "rdma_tasks/work_request.hpp"
 #include "rdma/path/connection_descriptor.hpp"
 #include "rdma/path/pairing.hpp"
 #include "rdma/verbs/completion_loop.hpp"
 #include "rdma/verbs/queue_pair.hpp"
+#include "rdma_tasks/operation.hpp"
+#include "rdma_tasks/work_queue.hpp"
+#include "rdma_tasks/work_request.hpp"
 
 namespace offload::rdma {
 

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "tasks/memory/buffer.hpp"
-#include "tasks/memory/remote_region.hpp"
 #include "progress/task.hpp"
 #include "rdma/verbs/error.hpp"
+#include "tasks/memory/buffer.hpp"
+#include "tasks/memory/remote_region.hpp"
 
 namespace offload::rdma {
 

@@ -1,7 +1,7 @@
 #include "rdma_tasks/remote_sync_event.hpp"
 
 #include "core/error.hpp"
-#include "memory/region_export.hpp"
+#include "tasks/memory/remote_region.hpp"
 
 namespace offload::rdma {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "memory/region.hpp"
-#include "rdma_tasks/operation.hpp"
 #include "rdma/verbs/protection_domain.hpp"
+#include "rdma_tasks/operation.hpp"
 #include "tasks/sync/sync_event.hpp"
 
 namespace offload::rdma {

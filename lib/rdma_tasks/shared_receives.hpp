@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "progress/context.hpp"
-#include "rdma_tasks/operation.hpp"
 #include "rdma/verbs/completion_loop.hpp"
 #include "rdma/verbs/shared_receive_queue.hpp"
+#include "rdma_tasks/operation.hpp"
 
 namespace offload::rdma {
 

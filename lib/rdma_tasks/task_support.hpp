@@ -2,8 +2,8 @@
 
 #include <concepts>
 
-#include "rdma_tasks/operation.hpp"
 #include "rdma/verbs/device_context.hpp"
+#include "rdma_tasks/operation.hpp"
 
 namespace offload::rdma {
 

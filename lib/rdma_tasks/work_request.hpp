@@ -6,13 +6,10 @@
 #include <span>
 
 #include "core/status.hpp"
-#include "rdma_tasks/operation.hpp"
 #include "rdma/verbs/protection_domain.hpp"
+#include "rdma_tasks/operation.hpp"
 
 namespace offload::rdma {
-
-/// The most bytes of a message: 2^31 (max_msg_sz of ibv_query_port(3)).
-inline constexpr std::uint64_t kMaxMessage = 1U << 31;
 
 /// Makes scatter elements of a destination's tailrooms, up to `most` bytes: `count` is the number
 /// of elements used, `length` their bytes. invalid_value for too many elements or unregistered

@@ -1,6 +1,6 @@
 #include "rdma/proxy/translation.hpp"
 
-#include "rdma_tasks/work_request.hpp"
+#include "rdma/verbs/queue_pair.hpp"
 
 namespace offload::rdma {
 namespace {

@@ -1,22 +1,17 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "memory/access.hpp"
+#include "memory/region.hpp"
+#include "memory/region_blob.hpp"
+#include "memory/registrar.hpp"
 
 namespace offload::memory {
-
-/// A memory range of a peer, as a network card addresses it. Nothing here dereferences the address.
-struct RemoteRange {
-  std::uint64_t address = 0;
-  std::uint64_t length = 0;  ///< bytes
-  std::uint32_t key = 0;     ///< rkey
-
-  friend bool operator==(const RemoteRange&, const RemoteRange&) = default;
-};
 
 /// The memory that a peer lets this process access over the network. Immutable, so for any thread.
 class RemoteRegion {
@@ -84,5 +79,16 @@ class RemoteBuffer {
   std::uint32_t key_;
   Access access_;
 };
+
+/// Exports a started region for a peer: addresses and keys by which `registrar`'s network card
+/// finds its ranges, valid until the region stops. `granted`: remote flags only. The card itself
+/// enforces the region's access, not `granted`. Throws Error: bad_state, not_permitted,
+/// invalid_value, not_found for a registrar that is not the region's.
+std::vector<std::byte> export_remote(const MemoryRegion& region, const Registrar& registrar,
+                                     Access granted);
+
+/// The ranges that a peer exported. Throws Error: as RegionBlob::decode; bad_message for a blob for
+/// a process.
+RemoteRegion import_remote(std::span<const std::byte> blob);
 
 }  // namespace offload::memory
