@@ -8,9 +8,9 @@
 #include <array>
 #include <string>
 
-#include "tasks/copy/memory_copy_context.hpp"
 #include "core/error.hpp"
 #include "core/exit_status.hpp"
+#include "tasks/copy/memory_copy_context.hpp"
 #include "tasks/digest/digest_context.hpp"
 #include "tasks/memory/buffer_pool.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kernels/tasks/buffer_array.hpp"
 #include "kernels/rdma/wqe.hpp"
+#include "kernels/tasks/buffer_array.hpp"
 
 /// Elements of a buffer array as the operands of RDMA operations. An array of the peer's memory has
 /// the peer's addresses and key.

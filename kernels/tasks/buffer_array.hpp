@@ -15,8 +15,8 @@ struct BufferElement {
 };
 
 /// An array of buffers of equal size in one piece of memory, for host and device. Plain numbers,
-/// passed to a kernel by value; lib/tasks/memory/buffer_array.hpp makes one whose elements all lie in the
-/// memory of a region. The reader must be able to reach that memory.
+/// passed to a kernel by value; tasks/memory/buffer_array.hpp makes one whose elements all lie in
+/// the memory of a region. The reader must be able to reach that memory.
 struct BufferArray {
   std::uint8_t* base;          ///< of element 0
   std::uint64_t element_size;  ///< bytes

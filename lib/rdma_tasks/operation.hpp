@@ -201,10 +201,10 @@ class FetchAndAddTask final : public Operation {
   std::uint64_t add = 0;
 };
 
-/// An operation on a sync event (lib/sync) in the peer's memory. Earlier writes of this connection
-/// are visible to a thread that sees its set or add. A device wakes no thread, so the event's
-/// publisher is Publisher::gpu, whose waiters poll. RC only, except for set. An add is atomic with
-/// respect to others through the peer's device, and to the peer's processors only where
+/// An operation on a sync event (lib/tasks/sync) in the peer's memory. Earlier writes of this
+/// connection are visible to a thread that sees its set or add. A device wakes no thread, so the
+/// event's publisher is Publisher::gpu, whose waiters poll. RC only, except for set. An add is
+/// atomic with respect to others through the peer's device, and to the peer's processors only where
 /// its device has IBV_ATOMIC_GLOB.
 class RemoteSyncEventTask final : public Operation {
  public:

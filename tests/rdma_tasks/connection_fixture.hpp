@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "tasks/memory/inventory.hpp"
 #include "rdma_tasks/connection.hpp"
+#include "tasks/memory/inventory.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma_tasks/outcomes.hpp"
 

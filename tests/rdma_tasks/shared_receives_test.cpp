@@ -5,10 +5,10 @@
 #include <chrono>
 #include <thread>
 
-#include "tasks/memory/inventory.hpp"
 #include "rdma_tasks/connection.hpp"
-#include "tests/rdma_tasks/connection_fixture.hpp"
+#include "tasks/memory/inventory.hpp"
 #include "tests/rdma/fake_fixture.hpp"
+#include "tests/rdma_tasks/connection_fixture.hpp"
 #include "tests/rdma_tasks/outcomes.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/thrown.hpp"

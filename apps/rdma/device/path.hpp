@@ -7,8 +7,8 @@
 #include "apps/rdma/device/launcher.hpp"
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
-#include "rdma_tasks/connection.hpp"
 #include "rdma/proxy/proxy.hpp"
+#include "rdma_tasks/connection.hpp"
 
 namespace offload::rdma_tool {
 

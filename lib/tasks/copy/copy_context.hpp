@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "tasks/memory/buffer.hpp"
 #include "progress/context.hpp"
 #include "progress/task.hpp"
+#include "tasks/memory/buffer.hpp"
 
 namespace offload::copy {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "tasks/memory/buffer.hpp"
 #include "progress/context.hpp"
 #include "progress/task.hpp"
+#include "tasks/memory/buffer.hpp"
 
 struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 

@@ -3,10 +3,10 @@
 #include <thread>
 #include <utility>
 
-#include "tasks/copy/piece_cursor.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "tasks/copy/piece_cursor.hpp"
 
 namespace offload::gpu {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "gpu/stream.hpp"
 #include "tasks/copy/copy_context.hpp"
 #include "tasks/gpu/event.hpp"
-#include "gpu/stream.hpp"
 
 namespace offload::gpu {
 

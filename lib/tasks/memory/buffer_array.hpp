@@ -36,8 +36,8 @@ class BufferArray {
   /// started.
   [[nodiscard]] kernels::BufferArray view() const;
   /// The same with the keys of `registrar`'s card, for elements that device code posts to it
-  /// (kernels/rdma_tasks/buffers.hpp). Throws Error: bad_state, not_found for a registrar that is not the
-  /// region's.
+  /// (kernels/rdma_tasks/buffers.hpp). Throws Error: bad_state, not_found for a registrar that is
+  /// not the region's.
   [[nodiscard]] kernels::BufferArray view(const Registrar& registrar) const;
 
   [[nodiscard]] bool started() const noexcept { return started_; }

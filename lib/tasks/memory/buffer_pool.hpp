@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
+#include "memory/region.hpp"
 #include "tasks/memory/buffer.hpp"
 #include "tasks/memory/buffer_stack.hpp"
-#include "memory/region.hpp"
 
 namespace offload::memory {
 

@@ -4,9 +4,9 @@
 #include <span>
 
 #include "core/error.hpp"
+#include "memory/region.hpp"
 #include "tasks/memory/buffer.hpp"
 #include "tasks/memory/buffer_stack.hpp"
-#include "memory/region.hpp"
 
 namespace offload::memory {
 

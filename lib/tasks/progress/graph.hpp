@@ -7,8 +7,8 @@
 
 #include "core/intrusive_list.hpp"
 #include "progress/context.hpp"
-#include "tasks/progress/graph_instance.hpp"
 #include "progress/task_pool.hpp"
+#include "tasks/progress/graph_instance.hpp"
 
 namespace offload::progress {
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "device/device.hpp"
-#include "tasks/memory/inventory.hpp"
 #include "memory/region_export.hpp"
 #include "rdma_tasks/connection.hpp"
+#include "tasks/memory/inventory.hpp"
 #include "tests/rdma_tasks/outcomes.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/eventually.hpp"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "rdma/proxy/proxy.hpp"
-#include "tests/rdma_tasks/guest/fixture.hpp"
 #include "tests/rdma/queue_owner.hpp"
+#include "tests/rdma_tasks/guest/fixture.hpp"
 
 namespace offload::rdma {
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "tests/tasks/copy/copy_fixture.hpp"
 #include "tests/support/bytes.hpp"
+#include "tests/tasks/copy/copy_fixture.hpp"
 
 /// What every copy context checks and promises, seen at the one that needs no device.
 namespace offload::copy {

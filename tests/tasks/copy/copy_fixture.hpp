@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "progress/task_pool.hpp"
 #include "tasks/copy/memory_copy_context.hpp"
 #include "tasks/memory/inventory.hpp"
-#include "progress/task_pool.hpp"
 #include "tests/support/bytes.hpp"
 
 namespace offload::copy {

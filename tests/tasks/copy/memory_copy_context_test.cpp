@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "tests/tasks/copy/copy_fixture.hpp"
 #include "tests/support/bytes.hpp"
+#include "tests/tasks/copy/copy_fixture.hpp"
 
 namespace offload::copy {
 namespace {

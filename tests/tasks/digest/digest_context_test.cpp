@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "tasks/memory/inventory.hpp"
 #include "progress/task_pool.hpp"
+#include "tasks/memory/inventory.hpp"
 #include "tests/support/bytes.hpp"
 
 namespace offload::digest {

@@ -9,9 +9,9 @@
 
 #include "device/device.hpp"
 #include "gpu/cuda_ranges.hpp"
-#include "tasks/memory/inventory.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
+#include "tasks/memory/inventory.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/thrown.hpp"

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/tasks/buffer_array.hpp"
 #include "kernels/serve.hpp"
+#include "kernels/tasks/buffer_array.hpp"
 #include "tests/kernels/bodies/runner_suite.hpp"
 
 /// An array of buffers, picked from by every lane.

@@ -1,5 +1,5 @@
-#include "tests/tasks/kernels/buffer_array_body.hpp"
 #include "tests/kernels/bodies/host_runner.hpp"
+#include "tests/tasks/kernels/buffer_array_body.hpp"
 
 namespace offload::kernels::test {
 

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "tasks/progress/graph.hpp"
-#include "tests/tasks/progress/graph_fixture.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/thrown.hpp"
+#include "tests/tasks/progress/graph_fixture.hpp"
 
 namespace offload::progress {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "tests/tasks/progress/graph_fixture.hpp"
 #include "tests/support/readable.hpp"
+#include "tests/tasks/progress/graph_fixture.hpp"
 
 namespace offload::progress {
 namespace {
