@@ -19,14 +19,14 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(os.environ.get("OFFLOAD_BIN_DIR", ROOT / "build/release/bin"))
 SERVICES = BIN.parent / "services"  # modules, of examples/services and tests/services
 BACKEND = os.environ.get("OFFLOAD_BACKEND", "cpu")
-# How server and worker are connected: unix, or tcp or rdma as if on two machines; the latter where
-# there is a device, as in the guest of scripts/rdma-guest.
+# How server and worker are connected: unix, or as if on two machines tcp or, in the guest of scripts/rdma-guest, rdma.
 TRANSPORT = os.environ.get("OFFLOAD_TRANSPORT", "unix")
 # What posts responses over rdma: a thread that sends them (cpu), or the back end (gpu).
 DATA_PATH = os.environ.get("OFFLOAD_DATA_PATH", "cpu")
 # Sanitizers make the programs slower: time limits grow by this, and counts shrink.
 TIME_FACTOR = float(os.environ.get("OFFLOAD_TIME_FACTOR", "1"))
 SANITIZE = os.environ.get("OFFLOAD_SANITIZE", "").split(",")
+EXTENSIONS = os.environ.get("OFFLOAD_EXTENSIONS", "tasks rdma_tasks packets report doctor").split()
 LONG = os.environ.get("OFFLOAD_LONG") == "1"
 # What a program may take for anything that should be quick. Far above what it needs: 20 s of it are for a
 # machine that does much else.

@@ -1,5 +1,5 @@
 /// A sample: one block has many queues under way, and takes their completions as they come.
-#include "apps/samples/rdma/launch.hpp"
+#include "apps/samples/launch.hpp"
 #include "kernels/rdma_tasks/put.hpp"
 
 namespace {

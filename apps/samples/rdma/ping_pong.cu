@@ -1,5 +1,5 @@
 /// A sample: two blocks send each other a message, into receives that each posts itself.
-#include "apps/samples/rdma/launch.hpp"
+#include "apps/samples/launch.hpp"
 #include "kernels/rdma_tasks/put.hpp"
 #include "kernels/rdma_tasks/receive.hpp"
 

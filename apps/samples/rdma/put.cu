@@ -1,5 +1,5 @@
 /// A sample: a kernel writes to a peer's memory, and waits until that is done.
-#include "apps/samples/rdma/launch.hpp"
+#include "apps/samples/launch.hpp"
 #include "kernels/rdma_tasks/put.hpp"
 
 namespace {

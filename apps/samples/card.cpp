@@ -1,4 +1,4 @@
-#include "apps/samples/rdma/card.hpp"
+#include "apps/samples/card.hpp"
 
 #include <atomic>
 #include <span>

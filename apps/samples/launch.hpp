@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "apps/samples/rdma/card.hpp"
+#include "apps/samples/card.hpp"
 #include "core/exit_status.hpp"
 #include "core/process/thread.hpp"
 #include "kernels/group.hpp"

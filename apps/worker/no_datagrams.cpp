@@ -1,4 +1,4 @@
-#include "apps/worker/udp/program.hpp"
+#include "apps/worker/datagrams.hpp"
 #include "core/error.hpp"
 
 namespace offload::worker {
