@@ -10,8 +10,12 @@ if(OFFLOAD_SANITIZE OR CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATO
   set(OFFLOAD_HELP2MAN "")
 endif()
 
-# offload_install(PROGRAM COMPONENT SUMMARY): with its man page, where help2man is installed.
+# offload_install(PROGRAM COMPONENT SUMMARY): with its man page, where help2man is installed. Without its extension
+# there is no program.
 function(offload_install program component summary)
+  if(NOT TARGET ${program})
+    return()
+  endif()
   install(TARGETS ${program} COMPONENT ${component})
   if(NOT TARGET installed-${component})
     add_custom_target(installed-${component})
@@ -53,9 +57,7 @@ offload_install(offload-report tools "merges, shows and compares results of offl
 offload_install(offload-ctl tools "gives commands to an offload server or worker that runs")
 offload_install(offload-doctor tools "says what a machine lacks for an offload server or worker")
 offload_install(offload-rdma tools "runs, checks and measures RDMA operations between two processes")
-if(TARGET offload-packets)
-  offload_install(offload-packets tools "receives and sends Ethernet frames on a GPU, or on threads")
-endif()
+offload_install(offload-packets tools "receives and sends Ethernet frames on a GPU, or on threads")
 
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)

@@ -20,7 +20,7 @@ target_sources(offload_client_protocol PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJE
 # built-in services, except echo, which sends batches.
 file(GLOB device_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} kernels/*.hpp kernels/*.cuh
   kernels/comch/*.hpp kernels/graph/*.hpp kernels/graph/*.cuh kernels/module/*.hpp kernels/packet/*.hpp kernels/packet/*.cuh
-  kernels/rdma/*.hpp)
+  kernels/rdma/*.hpp kernels/rdma_tasks/*.hpp kernels/tasks/*.hpp)
 list(REMOVE_ITEM device_headers kernels/crc32c.hpp kernels/services.hpp kernels/module/built_in.hpp)
 list(APPEND device_headers kernels/services/echo.hpp)
 add_library(offload_device_headers INTERFACE)

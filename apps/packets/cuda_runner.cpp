@@ -10,7 +10,7 @@
 #include "core/log.hpp"
 #include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/packet_image.hpp"
+#include "packet/gpu_image.hpp"
 
 namespace offload::packets {
 namespace {

@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "apps/rdma/device/path.hpp"
-#include "progress/graph.hpp"
+#include "tasks/progress/graph.hpp"
 
 namespace offload::rdma_tool {
 namespace {

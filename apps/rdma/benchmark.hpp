@@ -14,7 +14,7 @@
 namespace offload::rdma_tool {
 
 /// The interval at which an event-driven end polls for changes without an event: a peer's write to
-/// memory or to a sync event. lib/sync uses the same.
+/// memory or to a sync event. lib/tasks/sync uses the same.
 inline constexpr core::Duration kPollInterval = std::chrono::microseconds(50);
 
 /// The measurements of one size. `latency` is empty in a bandwidth run. `duration` is that of all

@@ -9,11 +9,11 @@
 #include "apps/rdma/device/path.hpp"
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
-#include "memory/inventory.hpp"
-#include "memory/region_export.hpp"
 #include "progress/task_pool.hpp"
-#include "rdma/connection/connection.hpp"
-#include "sync/sync_event.hpp"
+#include "rdma_tasks/connection.hpp"
+#include "tasks/memory/inventory.hpp"
+#include "tasks/memory/remote_region.hpp"
+#include "tasks/sync/sync_event.hpp"
 
 namespace offload::rdma_tool {
 

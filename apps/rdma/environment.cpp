@@ -6,7 +6,7 @@
 
 #include "core/log.hpp"
 #include "device/device.hpp"
-#include "rdma/connection/local_path.hpp"
+#include "rdma/path/local_path.hpp"
 
 namespace offload::rdma_tool {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/signals.hpp"
 #include "progress/engine.hpp"
-#include "rdma/connection/connection.hpp"
+#include "rdma_tasks/connection.hpp"
 
 namespace offload::rdma_tool {
 

@@ -9,7 +9,7 @@
 #include "cli/leave.hpp"
 #include "cli/log_options.hpp"
 #include "core/clock.hpp"
-#include "rdma/connection/path_choice.hpp"
+#include "rdma/path/path_choice.hpp"
 #include "rdma/verbs/device_context.hpp"
 
 namespace offload::rdma_tool {

@@ -8,7 +8,7 @@
 
 #include "apps/rdma/endpoint.hpp"
 #include "apps/rdma/options.hpp"
-#include "rdma/cm/cm_connection.hpp"
+#include "rdma_tasks/cm/cm_connection.hpp"
 
 namespace offload::rdma_tool {
 

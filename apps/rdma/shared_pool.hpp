@@ -5,9 +5,9 @@
 
 #include "apps/rdma/endpoint.hpp"
 #include "apps/rdma/options.hpp"
-#include "memory/inventory.hpp"
 #include "progress/task_pool.hpp"
-#include "rdma/connection/shared_receives.hpp"
+#include "rdma_tasks/shared_receives.hpp"
+#include "tasks/memory/inventory.hpp"
 
 namespace offload::rdma_tool {
 

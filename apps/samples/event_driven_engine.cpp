@@ -13,7 +13,7 @@
 #include "core/fd.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
-#include "sync/sync_event_context.hpp"
+#include "tasks/sync/sync_event_context.hpp"
 
 namespace {
 

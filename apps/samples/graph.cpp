@@ -1,6 +1,6 @@
 /// A sample of a graph: one node makes the SHA-256 of a buffer while another copies it; when both
 /// are done, a callback compares the bytes. Several instances are in flight at once, on one thread.
-#include "progress/graph.hpp"
+#include "tasks/progress/graph.hpp"
 
 #include <fmt/core.h>
 
@@ -8,11 +8,11 @@
 #include <array>
 #include <string>
 
-#include "copy/memory_copy_context.hpp"
 #include "core/error.hpp"
 #include "core/exit_status.hpp"
-#include "digest/digest_context.hpp"
-#include "memory/buffer_pool.hpp"
+#include "tasks/copy/memory_copy_context.hpp"
+#include "tasks/digest/digest_context.hpp"
+#include "tasks/memory/buffer_pool.hpp"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include "core/exit_status.hpp"
 #include "device/device.hpp"
 #include "gpu/cuda_stream.hpp"
-#include "gpu/sync_event.hpp"
-#include "sync/sync_event.hpp"
+#include "tasks/gpu/sync_event.hpp"
+#include "tasks/sync/sync_event.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "kernels/sync_event.hpp"
+#include "kernels/tasks/sync_event.hpp"
 
 namespace offload::samples {
 

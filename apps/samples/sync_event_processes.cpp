@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/exit_status.hpp"
 #include "net/fd_passing.hpp"
-#include "sync/sync_event.hpp"
+#include "tasks/sync/sync_event.hpp"
 
 namespace {
 

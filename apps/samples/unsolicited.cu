@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "apps/samples/rdma/launch.hpp"
+#include "apps/samples/launch.hpp"
 #include "apps/samples/unsolicited.hpp"
 #include "kernels/comch/unsolicited.hpp"
 #include "kernels/module/reduce.hpp"

@@ -3,11 +3,11 @@
 #include <cstdio>
 
 #include "apps/worker/compiler.hpp"
+#include "apps/worker/datagrams.hpp"
 #include "apps/worker/device_list.hpp"
 #include "apps/worker/options.hpp"
 #include "apps/worker/program.hpp"
 #include "apps/worker/reach_list.hpp"
-#include "apps/worker/udp/program.hpp"
 #include "core/exit_status.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"

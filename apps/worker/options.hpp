@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "apps/worker/udp/place.hpp"
+#include "apps/worker/place.hpp"
 #include "backend/services.hpp"
 #include "cli/configuration.hpp"
 #include "cli/leave.hpp"

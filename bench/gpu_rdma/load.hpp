@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "kernels/rdma/put.hpp"
-#include "kernels/rdma/receive.hpp"
+#include "kernels/rdma_tasks/put.hpp"
+#include "kernels/rdma_tasks/receive.hpp"
 
 /// The loads that groups of threads post, on a GPU or on the CPU. Each ends within its limit.
 namespace offload::bench {

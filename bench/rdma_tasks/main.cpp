@@ -5,9 +5,9 @@
 #include "bench/rdma_emulator/nothing_device.hpp"
 #include "cli/options.hpp"
 #include "core/exit_status.hpp"
-#include "memory/inventory.hpp"
 #include "progress/task_pool.hpp"
-#include "rdma/connection/connection.hpp"
+#include "rdma_tasks/connection.hpp"
+#include "tasks/memory/inventory.hpp"
 
 /// Measures an operation by lib/rdma's tasks without the device: one at a time is submitted, and
 /// its completion taken in turns of the engine, over a device that has done at once what is posted.

@@ -1,7 +1,7 @@
 #include <tuple>
 
 #include "kernels/module/built_in.hpp"
-#include "kernels/module/service_forms.hpp"
+#include "kernels/module/service_module.hpp"
 #include "kernels/services.hpp"
 
 // Compiled by nvcc, or as C++ in a build without CUDA.
@@ -10,7 +10,7 @@ namespace {
 
 template <class Service>
 const ServiceInterface* built_in() {
-  static const ServiceInterface interface = interface_to<Service>();
+  static const ServiceInterface interface = whole_interface_to<Service>();
   return &interface;
 }
 

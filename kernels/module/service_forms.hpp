@@ -10,7 +10,6 @@
 
 #if defined(__CUDACC__)
 #include "kernels/graph/batch_kernel.cuh"
-#include "kernels/packet/datagram_kernel.cuh"
 #include "kernels/persistent_worker.cuh"
 #endif
 
@@ -99,16 +98,6 @@ Response respond_on_cpu(const void* object, const ChannelView* channel, std::uin
   return respond(SingleLane{}, *channel, sequence, service_of<Service>(object), *staging, received);
 }
 
-template <class Service>
-bool serve_datagrams_on_cpu(const void* object, const packet::DatagramWork* work,
-                            packet::DatagramState* state, packet::DatagramStaging* staging,
-                            bool* had_work) {
-  const SingleLane group;
-  return packet::DatagramWorker<SingleLane, Service>(group, service_of<Service>(object), *work,
-                                                     *state, *staging)
-      .turn(*had_work);
-}
-
 #if defined(__CUDACC__)
 
 template <class Service>
@@ -129,15 +118,6 @@ int add_batch_kernel_on_gpu(const void* object, const LaunchBatch* batch, CUgrap
   return add_batch_kernel(made->service, *batch, graph, after, node);
 }
 
-template <class Service>
-int launch_datagrams_on_gpu(const void* object, const packet::DatagramWork* works,
-                            std::uint32_t count, CUstream_st* stream) {
-  const auto* const made = static_cast<const ModuleObject<Service>*>(object);
-  const cudaError_t status = cudaSetDevice(made->memory.device());
-  if (status != cudaSuccess) return status;
-  return packet::launch_datagram_worker(made->service, works, count, stream);
-}
-
 #endif
 
 /// The interface to `Service`, with a form for GPUs where nvcc compiles this.
@@ -151,11 +131,9 @@ ServiceInterface interface_to() {
   made.destroy = destroy_service<Service>;
   made.response_length = response_length_of<Service>;
   made.respond = respond_on_cpu<Service>;
-  made.serve_datagrams = serve_datagrams_on_cpu<Service>;
 #if defined(__CUDACC__)
   made.launch = launch_on_gpu<Service>;
   made.add_batch_kernel = add_batch_kernel_on_gpu<Service>;
-  made.launch_datagrams = launch_datagrams_on_gpu<Service>;
 #endif
   return made;
 }

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/graph/batch.hpp"
-#include "kernels/packet/datagram_worker.hpp"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/serve.hpp"
 
@@ -17,13 +16,22 @@ struct CUgraphNode_st;
 /// (kServiceEntry) that returns a ServiceInterface. No exception crosses these functions.
 namespace offload::kernels {
 
+/// The types of an extension's forms (kernels/packet/datagram_worker.hpp).
+namespace packet {
+struct Queue;
+template <class AnyQueue>
+struct DatagramWorkOf;
+using DatagramWork = DatagramWorkOf<Queue>;
+struct DatagramState;
+struct DatagramStaging;
+}  // namespace packet
+
 /// Incremented with every change of the declarations here, of the channel's layout and of the
 /// functions' parameters.
 inline constexpr std::uint32_t kServiceInterface = 4;
 static_assert(sizeof(ChannelView) == 64 && sizeof(Staging) == 10560 && sizeof(Received) == 12 &&
                   sizeof(PersistentWorker) == 40 && sizeof(DeviceChannel) == 120 &&
-                  sizeof(LaunchBatch) == 24 && sizeof(packet::DatagramWork) == 48 &&
-                  sizeof(packet::DatagramState) == 192,
+                  sizeof(LaunchBatch) == 24,
               "modules have these too: a new size is a new kServiceInterface");
 
 /// The name of the function that a module exports, of type ServiceEntry.
@@ -67,6 +75,7 @@ struct ServiceInterface {
   Response (*respond)(const void* object, const ChannelView* channel, std::uint64_t sequence,
                       Staging* staging, Received received);
   /// DatagramWorker::turn() by a CPU thread. Several at once, with a state and a staging each.
+  /// Null in a module without the extension, as launch_datagrams is.
   bool (*serve_datagrams)(const void* object, const packet::DatagramWork* work,
                           packet::DatagramState* state, packet::DatagramStaging* staging,
                           bool* had_work);

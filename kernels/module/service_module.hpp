@@ -2,6 +2,25 @@
 
 #include "kernels/module/service_forms.hpp"
 
+#if __has_include("kernels/packet/service_forms.hpp")
+#include "kernels/packet/service_forms.hpp"
+#define OFFLOAD_HAS_DATAGRAM_FORMS
+#endif
+
+namespace offload::kernels {
+
+/// interface_to() with the forms of the extensions whose headers are there.
+template <class Service>
+ServiceInterface whole_interface_to() {
+  ServiceInterface made = interface_to<Service>();
+#if defined(OFFLOAD_HAS_DATAGRAM_FORMS)
+  packet::add_forms<Service>(made);
+#endif
+  return made;
+}
+
+}  // namespace offload::kernels
+
 /// Makes a module of the file that includes this: a service's type, and behind it
 ///
 ///   OFFLOAD_SERVICE_MODULE(MyService)
@@ -12,7 +31,7 @@
   extern "C" __attribute__((visibility("default"))) const offload::kernels::ServiceInterface* \
   offload_service() {                                                                         \
     static const offload::kernels::ServiceInterface interface =                               \
-        offload::kernels::interface_to<Service>();                                            \
+        offload::kernels::whole_interface_to<Service>();                                      \
     return &interface;                                                                        \
   }                                                                                           \
   static_assert(true, "takes the semicolon")

@@ -9,7 +9,7 @@
 
 #include "comch/session/keyring.hpp"
 #include "net/address_range.hpp"
-#include "rdma/connection/path_choice.hpp"
+#include "rdma/path/path_choice.hpp"
 
 namespace offload::cli {
 class CommandLine;

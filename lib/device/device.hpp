@@ -53,7 +53,7 @@ enum class Capability : std::uint8_t {
   dma_buf,              ///< another PCIe device can reach its memory by dma-buf
   export_to_process,    ///< a region of its memory can be given to another process
   export_to_peer,       ///< a region can be registered with it, and a peer reaches it by network
-  copies,               ///< it makes copies (lib/copy, gpu::CudaCopyContext)
+  copies,               ///< it makes copies (lib/tasks/copy, gpu::CudaCopyContext)
 };
 inline constexpr std::size_t kCapabilities = 11;
 

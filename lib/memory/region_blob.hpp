@@ -8,7 +8,6 @@
 
 #include "memory/access.hpp"
 #include "memory/range.hpp"
-#include "memory/remote_region.hpp"
 #include "protocol/envelope.hpp"
 
 /// The byte format of an exported region: a protocol::Envelope with this body, big endian:
@@ -31,6 +30,15 @@ struct PassedRange {
   std::uint64_t length = 0;  ///< bytes
 
   friend bool operator==(const PassedRange&, const PassedRange&) = default;
+};
+
+/// A memory range of a peer, as a network card addresses it. Nothing here dereferences the address.
+struct RemoteRange {
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;  ///< bytes
+  std::uint32_t key = 0;     ///< rkey
+
+  friend bool operator==(const RemoteRange&, const RemoteRange&) = default;
 };
 
 /// The content of a blob.

@@ -14,14 +14,6 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-void require_allowed(const MemoryRegion& region, Access granted) {
-  region.require_started("be exported");
-  if (includes(region.access(), granted)) return;
-  throw Error(ErrorCode::not_permitted, "memory region '" + region.name() + "' allows " +
-                                            to_string(region.access()) + ": cannot grant " +
-                                            to_string(granted));
-}
-
 /// A duplicate of a range's descriptor for the importer, read-only unless `writable`. A dma-buf
 /// cannot be reopened read-only: there, only the importer's own check keeps it from writing.
 core::Fd descriptor_to_pass(const Descriptor& descriptor, bool writable) {
@@ -50,6 +42,14 @@ Range map_passed(const PassedRange& passed, core::Fd fd, bool writable) {
 
 }  // namespace
 
+void require_allowed(const MemoryRegion& region, Access granted) {
+  region.require_started("be exported");
+  if (includes(region.access(), granted)) return;
+  throw Error(ErrorCode::not_permitted, "memory region '" + region.name() + "' allows " +
+                                            to_string(region.access()) + ": cannot grant " +
+                                            to_string(granted));
+}
+
 RegionExport export_region(const MemoryRegion& region, Access granted) {
   check_access(granted);
   require_allowed(region, granted);
@@ -66,25 +66,6 @@ RegionExport export_region(const MemoryRegion& region, Access granted) {
     fds.push_back(descriptor_to_pass(range.descriptor, writable));
   }
   return {RegionBlob{granted, std::move(passed)}.encode(), std::move(fds)};
-}
-
-std::vector<std::byte> export_remote(const MemoryRegion& region, const Registrar& registrar,
-                                     Access granted) {
-  if (granted == Access::none || !includes(kRemoteAccess, granted)) {
-    throw Error(ErrorCode::invalid_value,
-                "a peer can be granted only remote flags, not " + to_string(granted));
-  }
-  require_allowed(region, granted);
-  std::vector<RemoteRange> remote;
-  for (const Range& range : region.ranges()) {
-    const MemoryKey* key = region.key(registrar, remote.size());
-    if (key == nullptr) {
-      throw Error(ErrorCode::not_found, "memory region '" + region.name() +
-                                            "' is not registered with " + registrar.name());
-    }
-    remote.push_back({reinterpret_cast<std::uint64_t>(range.address), range.length, key->remote});
-  }
-  return RegionBlob{granted, std::move(remote)}.encode();
 }
 
 MemoryRegion import_region(std::string name, std::span<const std::byte> blob,
@@ -105,15 +86,6 @@ MemoryRegion import_region(std::string name, std::span<const std::byte> blob,
     ranges.push_back(map_passed((*passed)[i], std::move(fds[i]), writable));
   }
   return MemoryRegion({std::move(name), described.access}, ranges);
-}
-
-RemoteRegion import_remote(std::span<const std::byte> blob) {
-  RegionBlob described = RegionBlob::decode(blob);
-  auto* remote = std::get_if<std::vector<RemoteRange>>(&described.ranges);
-  if (remote == nullptr) {
-    throw Error(ErrorCode::bad_message, "the memory region was exported for a process");
-  }
-  return {described.access, std::move(*remote)};
 }
 
 }  // namespace offload::memory

@@ -8,10 +8,8 @@
 #include "core/fd.hpp"
 #include "memory/access.hpp"
 #include "memory/region.hpp"
-#include "memory/registrar.hpp"
-#include "memory/remote_region.hpp"
 
-/// Exports of regions to other processes and peers. An export is a blob (region_blob.hpp) that the
+/// Exports of regions to other processes. An export is a blob (region_blob.hpp) that the
 /// caller transmits by any means. An importer never gets more access than the exporter has. Setup
 /// calls: they throw Error.
 namespace offload::memory {
@@ -28,12 +26,8 @@ struct RegionExport {
 /// not_supported for a range that has no descriptor.
 RegionExport export_region(const MemoryRegion& region, Access granted);
 
-/// Exports a started region for a peer: addresses and keys by which `registrar`'s network card
-/// finds its ranges, valid until the region stops. `granted`: remote flags only. The card itself
-/// enforces the region's access, not `granted`. Throws Error: bad_state, not_permitted,
-/// invalid_value, not_found for a registrar that is not the region's.
-std::vector<std::byte> export_remote(const MemoryRegion& region, const Registrar& registrar,
-                                     Access granted);
+/// Throws Error: bad_state for a region that is not started, not_permitted for more than it allows.
+void require_allowed(const MemoryRegion& region, Access granted);
 
 /// Maps what another process exported: a stopped region with the access that was granted. start()
 /// brings all of it into memory, so check the lengths first if the exporter is not trusted. A
@@ -43,9 +37,5 @@ std::vector<std::byte> export_remote(const MemoryRegion& region, const Registrar
 /// map_dma_buf_range throw.
 MemoryRegion import_region(std::string name, std::span<const std::byte> blob,
                            std::vector<core::Fd> fds);
-
-/// The ranges that a peer exported. Throws Error: as RegionBlob::decode; bad_message for a blob for
-/// a process.
-RemoteRegion import_remote(std::span<const std::byte> blob);
 
 }  // namespace offload::memory

@@ -1,4 +1,4 @@
-#include "rdma/connection/connection_descriptor.hpp"
+#include "rdma/path/connection_descriptor.hpp"
 #include "tests/fuzz/enveloped.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "sync/sync_event.hpp"
+#include "tasks/sync/sync_event.hpp"
 #include "tests/fuzz/input.hpp"
 
 /// Anything, imported as a sync event: either the event that was exported comes of it, or it is

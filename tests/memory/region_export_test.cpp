@@ -110,14 +110,10 @@ TEST(RegionExport, WhatIsGrantedIsChecked) {
 }
 
 TEST(RegionExport, NeedsARegionThatIsStarted) {
-  FakeRegistrar registrar("card");
-  MemoryRegion region({"x", kLocalAccess | kRemoteAccess}, {share_range("a", kPage)});
-  region.add_registrar(registrar);
+  MemoryRegion region({"x", kLocalAccess}, {share_range("a", kPage)});
   const auto error = thrown_by([&] { export_region(region, kLocalAccess); });
   EXPECT_EQ(error.code(), ErrorCode::bad_state);
   EXPECT_STREQ(error.what(), "memory region 'x' is stopped: cannot be exported");
-  EXPECT_EQ(code_of([&] { export_remote(region, registrar, Access::remote_read); }),
-            ErrorCode::bad_state);
 }
 
 TEST(RegionExport, OfMemoryWithoutADescriptorIsNotSupported) {
@@ -157,55 +153,6 @@ TEST(RegionExport, TheDescriptorsAreChecked) {
       RegionBlob{kLocalAccess, std::vector<PassedRange>{{DescriptorKind::dma_buf, 0, kPage}}}
           .encode();
   EXPECT_EQ(code_of([&] { import_once(std::move(exported)); }), ErrorCode::invalid_value);
-}
-
-TEST(RegionExport, ToldToAPeerAsAddressLengthAndKey) {
-  FakeRegistrar registrar("card", 7);
-  MemoryRegion region({"x", kLocalAccess | kRemoteAccess},
-                      {allocate_range(2 * kPage), allocate_range(kPage)});
-  region.add_registrar(registrar);
-  region.start();
-  const auto remote =
-      import_remote(export_remote(region, registrar, Access::remote_read | Access::remote_write));
-  EXPECT_EQ(remote.access(), Access::remote_read | Access::remote_write);
-  ASSERT_EQ(remote.ranges().size(), 2U);
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Range& range = region.ranges()[i];
-    const auto address = reinterpret_cast<std::uint64_t>(range.address);
-    EXPECT_EQ(remote.ranges()[i],
-              (RemoteRange{address, range.length, region.key(registrar, i)->remote}));
-    EXPECT_EQ(remote.find(address + 1, range.length - 1), &remote.ranges()[i]);
-    EXPECT_EQ(remote.find(address + 1, range.length), nullptr);
-    EXPECT_EQ(remote.find(address, std::numeric_limits<std::uint64_t>::max()), nullptr);
-    EXPECT_EQ(remote.find(address, range.length + 2 * kPage), nullptr);
-  }
-}
-
-TEST(RegionExport, ToldToAPeerOnlyAsAllowed) {
-  FakeRegistrar registrar("card");
-  const FakeRegistrar stranger("other");
-  MemoryRegion region({"x", kLocalAccess | Access::remote_read}, {allocate_range(kPage)});
-  region.add_registrar(registrar);
-  region.start();
-  EXPECT_EQ(code_of([&] { export_remote(region, registrar, Access::remote_write); }),
-            ErrorCode::not_permitted);
-  for (const Access access : {Access::none, Access::local_read | Access::remote_read}) {
-    EXPECT_EQ(code_of([&] { export_remote(region, registrar, access); }), ErrorCode::invalid_value);
-  }
-  const auto error = thrown_by([&] { export_remote(region, stranger, Access::remote_read); });
-  EXPECT_EQ(error.code(), ErrorCode::not_found);
-  EXPECT_STREQ(error.what(), "memory region 'x' is not registered with other");
-}
-
-TEST(RegionExport, IsForOneAudience) {
-  FakeRegistrar registrar("card");
-  MemoryRegion region({"x", kLocalAccess | kRemoteAccess}, {share_range("a", kPage)});
-  region.add_registrar(registrar);
-  region.start();
-  const auto for_peer = export_remote(region, registrar, Access::remote_read);
-  EXPECT_EQ(code_of([&] { import_region("copy", for_peer, {}); }), ErrorCode::bad_message);
-  const auto for_process = export_region(region, kLocalAccess);
-  EXPECT_EQ(code_of([&] { import_remote(for_process.blob); }), ErrorCode::bad_message);
 }
 
 // ---- Between processes: blob and descriptors in one message

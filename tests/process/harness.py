@@ -27,6 +27,7 @@ DATA_PATH = os.environ.get("OFFLOAD_DATA_PATH", "cpu")
 # Sanitizers make the programs slower: time limits grow by this, and counts shrink.
 TIME_FACTOR = float(os.environ.get("OFFLOAD_TIME_FACTOR", "1"))
 SANITIZE = os.environ.get("OFFLOAD_SANITIZE", "").split(",")
+EXTENSIONS = os.environ.get("OFFLOAD_EXTENSIONS", "tasks rdma_tasks packets report doctor").split()
 LONG = os.environ.get("OFFLOAD_LONG") == "1"
 # The time limit for anything that should be quick. It is far above the usual time: 20 s of it are for a machine that
 # does much other work.

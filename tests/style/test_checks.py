@@ -174,6 +174,34 @@ def test_names_wants_no_exception_that_nothing_needs(tree):
     assert run("names", tree)[0] == 0
 
 
+@pytest.mark.parametrize("path, include, complaint", [
+    ("apps/worker/main.cpp", "lib/tasks/sync.hpp", "the mission may not include lib/tasks/sync.hpp: that is of the extension tasks"),
+    ("kernels/serve.hpp", "kernels/packet/queue.hpp", "the mission may not include kernels/packet/queue.hpp: that is of the extension packets"),
+    ("apps/worker/main.cpp", "apps/worker/datagrams.hpp", "the mission may not include apps/worker/datagrams.hpp"),
+    ("apps/worker/udp/program.cpp", "kernels/packet/queue.hpp", None),
+    ("apps/samples/card.cpp", "lib/tasks/sync.hpp", None),  # rdma_tasks is made of tasks
+    ("apps/samples/graph.cpp", "lib/rdma_tasks/connection.hpp", "tasks may not include lib/rdma_tasks/connection.hpp"),
+    ("apps/packets/main.cpp", "lib/tasks/sync.hpp", "packets may not include lib/tasks/sync.hpp"),
+    ("tests/core/test.cpp", "lib/tasks/sync.hpp", None),
+])
+def test_layers_keeps_extensions_out_of_the_mission(tree, path, include, complaint):
+    for header in ("lib/tasks/sync", "lib/rdma_tasks/connection", "kernels/packet/queue", "apps/worker/udp/program"):
+        plant(tree, f"{header}.hpp", "#pragma once\n")
+    plant(tree, path, f'#include "{include}"\n')
+    status, output = run("layers", tree)
+    assert (status == 0) == (complaint is None), output
+    assert (f"{path}:1: {complaint}" if complaint else " 0 violations") in output
+
+
+def test_layers_takes_an_include_that_may_be_missing(tree):
+    plant(tree, "kernels/packet/queue.hpp", "#pragma once\n")
+    include = '#include "kernels/packet/queue.hpp"\n'
+    plant(tree, "kernels/serve.hpp", f'#if __has_include("kernels/packet/queue.hpp")\n{include}#endif\n')
+    assert run("layers", tree)[0] == 0
+    plant(tree, "kernels/serve.hpp", f'#if __has_include("kernels/packet/other.hpp")\n{include}#endif\n')
+    assert run("layers", tree)[0] == 1
+
+
 def test_format_finds_a_file_that_is_not_formatted(tree):
     plant(tree, "kernels/crooked.cu", "int   crooked( ) ;\n")
     status, output = run("format", tree)

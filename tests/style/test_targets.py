@@ -15,8 +15,8 @@ def build(tmp_path):
     (tmp_path / "pool_test.cpp").write_text(
         "TEST_P(Pool, Empties) {}\nINSTANTIATE_TEST_SUITE_P(Small, Pool,\n    sizes());\n")
     (tmp_path / "unit_tests").mkdir()
-    for name in ("ring_test", "pool_test"):
-        (tmp_path / "unit_tests" / name).write_text(f"{tmp_path}/{name}.cpp\n")
+    for name, labels in (("ring_test", "unit"), ("pool_test", "unit;tasks")):
+        (tmp_path / "unit_tests" / name).write_text(f"{labels}\n{tmp_path}/{name}.cpp\n")
     bin_folder = tmp_path / "bin"
     (tmp_path / "CTestTestfile.cmake").write_text(f"""
 add_test(Ring.Fills "{bin_folder}/ring_test" "--gtest_filter=Ring.Fills")
@@ -47,6 +47,7 @@ set_tests_properties(check.layers PROPERTIES LABELS check)
     (("-L", "unit"), ["pool_test", "ring_test"]),
     (("-R", "test_traffic"), ["process_test_programs"]),
     (("-L", "process"), ["man_pages", "process_test_programs", "tool"]),
+    (("-L", "^tasks$"), ["pool_test"]),
     (("-L", "rdma"), ["rdma_guest_test"]),
     (("-L", "rdma", "-LE", "slow"), []),
     (("-L", "check"), []),

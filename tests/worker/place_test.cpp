@@ -1,4 +1,4 @@
-#include "apps/worker/udp/place.hpp"
+#include "apps/worker/place.hpp"
 
 #include <gtest/gtest.h>
 

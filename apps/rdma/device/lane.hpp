@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "apps/rdma/device/pattern_words.hpp"
-#include "kernels/rdma/put.hpp"
-#include "kernels/rdma/receive.hpp"
+#include "kernels/rdma_tasks/put.hpp"
+#include "kernels/rdma_tasks/receive.hpp"
 
 /// The input and output of a lane: plain data, in memory that the lanes' threads reach. A lane is a
 /// warp of a kernel, or a thread of a CPU. C++17, as device code is.

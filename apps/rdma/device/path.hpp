@@ -6,8 +6,8 @@
 #include "apps/rdma/device/launcher.hpp"
 #include "apps/rdma/environment.hpp"
 #include "apps/rdma/options.hpp"
-#include "rdma/connection/connection.hpp"
 #include "rdma/emulator/queue_emulator.hpp"
+#include "rdma_tasks/connection.hpp"
 
 namespace offload::rdma_tool {
 

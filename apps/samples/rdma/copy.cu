@@ -1,7 +1,7 @@
 /// A sample: a kernel has the card copy memory, on a queue that is connected to itself; what DMA
 /// engines of a DPU are used for.
-#include "apps/samples/rdma/launch.hpp"
-#include "kernels/rdma/put.hpp"
+#include "apps/samples/launch.hpp"
+#include "kernels/rdma_tasks/put.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 /// A sample: one block has many queues under way, and takes their completions as they come.
-#include "apps/samples/rdma/launch.hpp"
-#include "kernels/rdma/put.hpp"
+#include "apps/samples/launch.hpp"
+#include "kernels/rdma_tasks/put.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 /// A sample: two blocks send each other a message, into receives that each posts itself.
-#include "apps/samples/rdma/launch.hpp"
-#include "kernels/rdma/put.hpp"
-#include "kernels/rdma/receive.hpp"
+#include "apps/samples/launch.hpp"
+#include "kernels/rdma_tasks/put.hpp"
+#include "kernels/rdma_tasks/receive.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 /// A sample: a kernel writes to a peer's memory, and waits until that is done.
-#include "apps/samples/rdma/launch.hpp"
-#include "kernels/rdma/put.hpp"
+#include "apps/samples/launch.hpp"
+#include "kernels/rdma_tasks/put.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 /// A sample: one block puts lines of numbers into the other's memory, each with a signal; the other
 /// polls the word of the signal, and sums up what has come.
-#include "apps/samples/rdma/launch.hpp"
-#include "kernels/rdma/put.hpp"
+#include "apps/samples/launch.hpp"
+#include "kernels/rdma_tasks/put.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 /// A sample: many blocks post to one queue. Each draws numbers from a counter in the peer's memory,
 /// as no two may have the same.
-#include "apps/samples/rdma/launch.hpp"
-#include "kernels/rdma/put.hpp"
+#include "apps/samples/launch.hpp"
+#include "kernels/rdma_tasks/put.hpp"
 
 namespace {
 

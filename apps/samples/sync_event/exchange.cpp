@@ -4,7 +4,7 @@
 #include "core/error.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
-#include "sync/sync_event_context.hpp"
+#include "tasks/sync/sync_event_context.hpp"
 
 namespace offload::samples {
 

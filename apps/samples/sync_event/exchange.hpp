@@ -6,7 +6,7 @@
 
 #include "cli/leave.hpp"
 #include "cli/log_options.hpp"
-#include "sync/sync_event.hpp"
+#include "tasks/sync/sync_event.hpp"
 
 /// Shared by the two programs of this sample: the command line, and the signals that they exchange.
 namespace offload::samples {

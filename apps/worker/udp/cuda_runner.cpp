@@ -5,7 +5,7 @@
 #include "gpu/cuda_device.hpp"
 #include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
-#include "gpu/packet_image.hpp"
+#include "packet/gpu_image.hpp"
 
 namespace offload::worker {
 namespace {

@@ -1,5 +1,3 @@
-#include "apps/worker/udp/program.hpp"
-
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/worker/datagrams.hpp"
 #include "apps/worker/service_source.hpp"
 #include "apps/worker/udp/metrics.hpp"
 #include "apps/worker/udp/runner.hpp"

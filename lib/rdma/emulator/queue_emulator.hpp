@@ -11,11 +11,11 @@
 
 #include "core/error.hpp"
 #include "progress/context.hpp"
-#include "rdma/connection/completion_loop.hpp"
 #include "rdma/emulator/translation.hpp"
 #include "rdma/queues/completion_writer.hpp"
 #include "rdma/queues/entry_reader.hpp"
 #include "rdma/queues/queue_memory.hpp"
+#include "rdma/verbs/completion_loop.hpp"
 #include "rdma/verbs/protection_domain.hpp"
 #include "rdma/verbs/queue_pair.hpp"
 

@@ -1,6 +1,6 @@
 #include "rdma/emulator/translation.hpp"
 
-#include "rdma/connection/work_request.hpp"
+#include "rdma/verbs/queue_pair.hpp"
 
 namespace offload::rdma {
 namespace {

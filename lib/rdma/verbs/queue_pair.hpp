@@ -14,6 +14,9 @@
 
 namespace offload::rdma {
 
+/// The most bytes of a message: 2^31 (max_msg_sz of ibv_query_port(3)).
+inline constexpr std::uint64_t kMaxMessage = 1U << 31;
+
 /// Returns a path by GID from port 1, with the usual hop limit of IP; the caller must set the
 /// peer's address.
 inline ibv_ah_attr default_path() noexcept {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "apps/samples/rdma/tasks/end.hpp"
-#include "rdma/connection/task_support.hpp"
+#include "rdma_tasks/task_support.hpp"
 
 namespace {
 

@@ -11,10 +11,10 @@
 #include "apps/samples/second_process.hpp"
 #include "core/exit_status.hpp"
 #include "device/device.hpp"
-#include "memory/inventory.hpp"
-#include "memory/region_export.hpp"
 #include "progress/task_pool.hpp"
-#include "rdma/connection/connection.hpp"
+#include "rdma_tasks/connection.hpp"
+#include "tasks/memory/inventory.hpp"
+#include "tasks/memory/remote_region.hpp"
 
 /// Shared by the samples of RDMA tasks: one end of a connection over the first RDMA device, and two
 /// processes with one end each.

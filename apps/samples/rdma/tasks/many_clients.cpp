@@ -4,7 +4,7 @@
 
 #include "apps/samples/rdma/tasks/end.hpp"
 #include "core/exit_status.hpp"
-#include "rdma/cm/cm_connection.hpp"
+#include "rdma_tasks/cm/cm_connection.hpp"
 
 namespace {
 

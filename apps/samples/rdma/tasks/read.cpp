@@ -1,6 +1,6 @@
 /// A sample: reads the peer's memory, which takes no part in it; the bytes go into two buffers.
 #include "apps/samples/rdma/tasks/end.hpp"
-#include "rdma/connection/task_support.hpp"
+#include "rdma_tasks/task_support.hpp"
 
 namespace {
 

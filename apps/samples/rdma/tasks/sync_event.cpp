@@ -1,7 +1,7 @@
 /// A sample: a sync event of the responder. The requester sets it to 1, gets it again and again
 /// until the responder has set it to 2, and sets it to 3.
 #include "apps/samples/rdma/tasks/end.hpp"
-#include "rdma/connection/remote_sync_event.hpp"
+#include "rdma_tasks/remote_sync_event.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "memory/range.hpp"
-#include "rdma/connection/pairing.hpp"
+#include "rdma/path/pairing.hpp"
 #include "rdma/verbs/device_context.hpp"
 #include "rdma/verbs/protection_domain.hpp"
 

@@ -9,7 +9,7 @@
 #include "comch/transport/rdma/adapter.hpp"
 #include "core/fd.hpp"
 #include "net/socket.hpp"
-#include "rdma/connection/local_path.hpp"
+#include "rdma/path/local_path.hpp"
 #include "rdma/verbs/async_events.hpp"
 
 namespace offload::comch {

@@ -11,7 +11,7 @@
 #include "comch/transport/data_connection.hpp"
 #include "comch/transport/rdma/adapter.hpp"
 #include "memory/range.hpp"
-#include "rdma/connection/pairing.hpp"
+#include "rdma/path/pairing.hpp"
 #include "rdma/verbs/completion_queue.hpp"
 #include "rdma/verbs/queue_pair.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "rdma/connection/completion_loop.hpp"
 #include "rdma/emulator/queue_emulator.hpp"
+#include "rdma/verbs/completion_loop.hpp"
 
 namespace offload::comch {
 namespace {

@@ -12,7 +12,7 @@
 #include "comch/transport/slot_path.hpp"
 #include "memory/range.hpp"
 #include "memory/region.hpp"
-#include "rdma/connection/pairing.hpp"
+#include "rdma/path/pairing.hpp"
 #include "rdma/verbs/completion_queue.hpp"
 #include "rdma/verbs/queue_pair.hpp"
 

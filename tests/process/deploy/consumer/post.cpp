@@ -1,7 +1,7 @@
 // Posts a write to a send queue without memory, which is refused: that the headers compile is the
 // test. compile.
 #include <kernels/group.hpp>
-#include <kernels/rdma/put.hpp>
+#include <kernels/rdma_tasks/put.hpp>
 
 namespace rdma = offload::kernels::rdma;
 

@@ -1,0 +1,59 @@
+#include "apps/worker/place.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace offload::worker {
+namespace {
+
+/// An address as list_interfaces() writes it; empty for any other text.
+std::string address_of(const std::string& text, int family) {
+  in6_addr bytes{};  // or in_addr
+  std::array<char, INET6_ADDRSTRLEN> written{};
+  if (::inet_pton(family, text.c_str(), &bytes) != 1) return {};
+  return ::inet_ntop(family, &bytes, written.data(), written.size());
+}
+
+}  // namespace
+
+std::optional<DatagramPlace> DatagramPlace::parse(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return std::nullopt;
+  DatagramPlace place;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, place.port);
+  if (error != std::errc{} || rest != end || place.port == 0) return std::nullopt;
+  std::string host = text.substr(0, colon);
+  const bool is_v6 = host.starts_with('[') && host.ends_with(']');
+  if (is_v6) host = host.substr(1, host.size() - 2);
+  place.address = address_of(host, is_v6 ? AF_INET6 : AF_INET);
+  if (!place.address.empty()) return place;
+  const bool is_name = host.size() < IFNAMSIZ && host.find_first_of(":/[]") == host.npos;
+  if (is_v6 || !is_name) return std::nullopt;
+  place.interface = host;
+  return place;
+}
+
+device::Interface interface_of(const DatagramPlace& place) {
+  for (device::Interface& one : device::list_interfaces()) {
+    const bool is_it = place.address.empty()
+                           ? one.name == place.interface
+                           : std::ranges::count(one.addresses, place.address) != 0;
+    if (is_it) return std::move(one);
+  }
+  throw core::Error(
+      core::ErrorCode::not_found,
+      place.address.empty()
+          ? fmt::format("there is no Ethernet interface '{}'", place.interface)
+          : fmt::format("no Ethernet interface of this machine has the address {}", place.address));
+}
+
+}  // namespace offload::worker

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "tasks/copy/copy_context.hpp"
+#include "tasks/copy/piece_cursor.hpp"
+
+namespace offload::copy {
+
+/// A copy context that copies on the thread of its engine, kBytesAtOnce a turn, so that others on
+/// the engine get theirs. Memory at Location::device is not_supported: the processor does not reach
+/// it.
+class MemoryCopyContext final : public CopyContext {
+ public:
+  /// Some tens of microseconds of copying: how long others on the engine may wait.
+  static constexpr std::size_t kBytesAtOnce = 256UL * 1024;
+  /// The submission reads each buffer of a list, and must stay short.
+  static constexpr std::size_t kMostElements = 64;
+
+  explicit MemoryCopyContext(std::string name = "memory copy")
+      : CopyContext(std::move(name), kMostElements) {}
+
+ private:
+  Step on_stop() noexcept override {
+    cursor_ = {};
+    return Step::done;
+  }
+  core::Status take(CopyTask& task) noexcept override;
+  bool on_poll(std::size_t most) override;
+
+  /// Copies up to `most` bytes of the first task. Returns how many.
+  std::size_t copy_piece(CopyTask& task, std::size_t most) noexcept;
+
+  // Progress of the first task in flight.
+  PieceCursor cursor_;      ///< not set: not begun
+  std::size_t copied_ = 0;  ///< bytes
+};
+
+}  // namespace offload::copy

@@ -1,8 +1,0 @@
-#include "tests/kernels/bodies/buffer_array_body.hpp"
-#include "tests/kernels/bodies/host_runner.hpp"
-
-namespace offload::kernels::test {
-
-INSTANTIATE_TYPED_TEST_SUITE_P(Host, BufferArrays, testing::Types<HostRunner>);
-
-}  // namespace offload::kernels::test
