@@ -145,7 +145,7 @@ TEST_P(Backends, AnswersManySmallMessages) {
   expect_right_answers(channel, "reverse", 20'000, [](std::uint32_t i) { return i % 257; });
 }
 
-// From two laps before slots are rewritten, before flags come again, and before a lap's 32 bits do.
+// Begins two laps before slots are rewritten, before flags repeat, and before a lap's 32 bits do.
 TEST_P(Backends, GoesOnThroughLapsThatRewriteSlotsAndWrapAround) {
   constexpr std::uint32_t kDepth = 8;
   for (const std::uint64_t lap :
@@ -162,12 +162,13 @@ TEST_P(Backends, GoesOnThroughLapsThatRewriteSlotsAndWrapAround) {
   }
 }
 
-// As many as fit in a slot, and a few; with long ones in between, which travel alone.
+// Batches have up to as many messages as fit in a slot, with long ones in between, which travel
+// alone.
 TEST_P(Backends, AnswersBatches) {
   constexpr std::uint32_t kSizes[] = {0, 64, 7, 64, 48, 2000, 49, 1, 63, 1024, 255, 64};
   for (const std::string service : {"reverse", "echo", "crc32c"}) {
     backend_ = GetParam().make();
-    // From before a lap that rewrites slots.
+    // The channel begins before a lap that rewrites slots.
     ServedChannel& channel =
         make_channel(0, 8, 5000, (std::uint64_t{kernels::kRewriteLaps} - 2) * 8);
     start({&channel}, service);
@@ -248,7 +249,7 @@ TEST_P(Backends, ReportsWhatIsMalformedAndGoesOn) {
     EXPECT_EQ(faults[0].slot, slot);
     EXPECT_EQ(faults[0].length, length);
     EXPECT_TRUE(backend_->check().empty());
-    // The refusal stands where the answer to the message of that place is looked for.
+    // The refusal is in the place of the answer to that message.
     ASSERT_TRUE(channel.post({}));
     const auto response = channel.await();
     ASSERT_TRUE(response.has_value());

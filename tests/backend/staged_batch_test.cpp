@@ -200,7 +200,8 @@ TEST_F(Staged, ATableThatLiesIsRefusedAtOnce) {
   }
 }
 
-// By what came back for one: that message. By what does not fit its slot: the whole of it.
+// A wrong answer to one message costs that message; an answer that does not fit its slot, all of
+// it.
 TEST_F(Staged, WhatComesBackForABatchIsCheckedToo) {
   auto due = post_batch({10, 20, 30});
   ASSERT_EQ(take(0), Taken::added);

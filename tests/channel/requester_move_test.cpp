@@ -10,7 +10,7 @@
 #include "tests/support/readable.hpp"
 #include "tests/support/thrown.hpp"
 
-/// A requester that goes on over another memory, with another worker.
+/// A requester that continues with another memory and another worker.
 namespace offload::channel {
 namespace {
 
@@ -142,7 +142,7 @@ TEST_F(RequesterMove, WhatWasGivenUpIsLeftBehind) {
   for (std::uint32_t i = 0; i < kSlots; ++i) EXPECT_TRUE(server_.post({}));
 }
 
-// A worker that was taken for dead, or hangs in its GPU, and goes on later.
+// A worker was taken for dead, or hangs in its GPU, and continues later.
 TEST_F(RequesterMove, WhatAFormerWorkerWritesLaterIsNeverSeen) {
   for (const std::size_t length : {10U, 1000U, 20U, 900U}) post(length);
   Worker second;

@@ -20,7 +20,7 @@ std::variant<Options, cli::Leave> parse(std::vector<const char*> arguments) {
   return support::parse<parse_options>(std::move(arguments), "offload-client");
 }
 
-/// With the one option that is always needed.
+/// Parses these options after the one that is mandatory.
 Options accepted(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), {"-s", "127.0.0.1"});
   return support::accepted(parse(arguments));

@@ -9,10 +9,10 @@
 
 #include "comch/address.hpp"
 
-/// Keys as tests make them, with no look at how good they are.
+/// Makes keys for tests, without checking how random they are.
 namespace offload::comch::test {
 
-/// As core::ShutdownSignals does in the programs: OpenSSL writes with write(2).
+/// Ignores SIGPIPE, as core::ShutdownSignals does in the programs: OpenSSL writes with write(2).
 inline const auto kFormerPipeSignal = std::signal(SIGPIPE, SIG_IGN);
 
 /// `size` bytes of that value.

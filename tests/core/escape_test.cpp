@@ -49,7 +49,7 @@ TEST(Escape, WhatIsNoUtf8IsShownByteByByte) {
 TEST(Escape, ALongTextIsCut) {
   EXPECT_EQ(escaped(std::string(kLongestShown, 'a')), std::string(kLongestShown, 'a'));
   EXPECT_EQ(escaped(std::string(kLongestShown + 1, 'a')), std::string(kLongestShown, 'a') + "...");
-  // Not inside a character.
+  // The text is not cut inside a character.
   EXPECT_EQ(escaped(std::string(kLongestShown - 1, 'a') + "\u20ac"),
             std::string(kLongestShown - 1, 'a') + "...");
   EXPECT_LE(escaped(std::string(1U << 20, '\xff')).size(), 4 * kLongestShown + 3);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A made-up /sys, as the kernel lays it out.
+/// A simulated /sys, as the kernel lays it out.
 class InterfacesTest : public testing::Test {
  protected:
   static constexpr const char* kBus = "devices/pci0000:00/0000:00:01.0";

@@ -34,7 +34,7 @@ TEST(PortName, OfAnythingElseIsNoFunction) {
   }
 }
 
-/// A made-up /sys: class/net with links into devices, as the kernel lays it out.
+/// A simulated /sys: class/net with links into devices, as the kernel lays it out.
 class Sysfs : public testing::Test {
  protected:
   static constexpr const char* kCard = "pci0000:00/0000:00:01.0/0000:03:00.0";

@@ -11,7 +11,7 @@
 #include "core/fd.hpp"
 #include "tests/fuzz/input.hpp"
 
-/// Anything, as the first bytes of a stranger: what is looked at before any cryptography.
+/// Arbitrary first bytes of a stranger: tests the checks before any cryptography.
 namespace offload::fuzz {
 namespace {
 

@@ -175,7 +175,7 @@ TEST(BufferInventory, OfNoneOrOfTooMany) {
   EXPECT_EQ(code_of([] { BufferInventory{kMost}; }), ErrorCode::no_memory);
 }
 
-// In a process that ends without a look at what was left in memory, on purpose.
+// Runs in a process whose leaks are not checked, as it leaks on purpose.
 TEST(BufferInventory, ThatEndsFirstLeavesItsBuffersToTheirHolders) {
   support::ChildProcess child([](int) {
     const support::LogCapture log;

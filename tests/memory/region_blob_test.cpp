@@ -38,7 +38,7 @@ Bytes join(Bytes first, const Bytes& second) {
   return first;
 }
 
-/// With the checksum that belongs behind it.
+/// Returns the blob followed by its checksum.
 Bytes with_checksum(const Bytes& blob) {
   kernels::test::Octets octets;
   for (const std::byte byte : blob) octets.push_back(std::to_integer<std::uint8_t>(byte));

@@ -6,8 +6,8 @@
 
 #include "metrics/hdr_log.hpp"
 
-/// For hdr_live_test.py. "write": each line "TAG START LENGTH LATENCY..." of the input becomes an
-/// interval of a log. "read": each interval of a log becomes a line "TAG START LENGTH
+/// A tool of hdr_live_test.py. "write": each line "TAG START LENGTH LATENCY..." of the input
+/// becomes an interval of a log. "read": each interval of a log becomes a line "TAG START LENGTH
 /// BUCKET:COUNT...".
 namespace {
 

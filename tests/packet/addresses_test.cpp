@@ -68,7 +68,7 @@ TEST_F(PortAddressesTest, OfTheInterfaceComeFirst) {
 TEST_F(PortAddressesTest, ChangesAreTold) {
   configure("ip addr add 10.9.0.1/24 dev v0");
   AddressChanges changes;
-  // The kernel tells late that a link is up.
+  // The kernel reports late that a link is up.
   const auto is_quiet = [&] { return !changes.take(); };
   EXPECT_TRUE(support::eventually(is_quiet));
   configure("ip addr add 10.9.0.2/24 dev v0; ip addr add 10.9.0.3/24 dev v0");

@@ -54,7 +54,7 @@ std::size_t pages(std::size_t bytes) {
   return (bytes + kPage - 1) / kPage;
 }
 
-/// From the parent domain; null and errno if that has none.
+/// Takes memory from the parent domain; returns null with errno if that has none.
 std::byte* take(ibv_pd* domain, std::size_t size, std::size_t alignment, std::uint64_t type) {
   if (!card.asks_domain) {
     own_memory.push_back(std::make_unique<Page[]>(pages(size)));

@@ -17,7 +17,7 @@ std::variant<Options, cli::Leave> parse(std::vector<const char*> arguments) {
   return support::parse<parse_options>(std::move(arguments), "offload-rdma");
 }
 
-/// With what is always needed.
+/// Parses these options after the mandatory ones.
 Options accepted(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), {"send", "--role", "requester", "--cm", "10.0.0.1"});
   return support::accepted(parse(arguments));

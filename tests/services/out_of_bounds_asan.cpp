@@ -1,2 +1,2 @@
-// As a CPU runs it, compiled for AddressSanitizer.
+// The form for a CPU, compiled for AddressSanitizer.
 #include "tests/services/out_of_bounds.cu"

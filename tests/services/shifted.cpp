@@ -55,7 +55,7 @@ struct Shifted {
     while (request.length() != 0 && request.byte(0) == hang_on) {
       std::this_thread::sleep_for(std::chrono::seconds(1));
     }
-    // As a crash, but for the report of a sanitizer.
+    // Dies like in a crash, but without a sanitizer's report.
     if (request.length() != 0 && request.byte(0) == die_on) std::raise(SIGKILL);
     if (pause_us != 0) std::this_thread::sleep_for(std::chrono::microseconds(pause_us));
     response.fill(group, [&](std::uint32_t offset) {

@@ -12,11 +12,11 @@ struct Load {
   std::uint64_t answered = 0;
   std::uint64_t refused = 0;
   std::uint64_t lost = 0;  ///< connections, where they may be
-  // Without a fleet, which says when:
+  // Used without a fleet, which otherwise knows the times:
   bool may_be_refused = false;
   bool may_be_turned_away = false;  ///< no connection
   bool may_be_reset = false;
-  // Connections from before may end in order, with all answered that was read; or break.
+  // Older connections may end in order, with all read requests answered; or break.
   Time server_ends_at = 0;
   Time server_gone_at = 0;
   std::uint32_t longest = 0;  ///< bytes of a request

@@ -22,7 +22,7 @@ void bother(const std::string& address);
 /// A worker that writes what it likes into its answers, while they are taken.
 void worker_lies(Scene& scene);
 void worker_miscounts(Scene& scene);
-/// For the bound that is tight; nothing to do where none is.
+/// Tries the bound that is tight; does nothing if none is.
 void try_bound(Scene& scene);
 
 }  // namespace offload::simulation

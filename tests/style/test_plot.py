@@ -80,7 +80,7 @@ def test_a_folder_without_figures_is_an_error(tmp_path):
 
 
 def test_says_what_it_needs(figures, tmp_path):
-    """Without gnuplot: in one line, with the way to get it."""
+    """Without gnuplot it prints one line, with the way to get it."""
     done = plot(figures, PATH=str(tmp_path))
     assert done.returncode == 1
     assert "scripts/setup bench" in done.stderr

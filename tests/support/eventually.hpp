@@ -5,11 +5,11 @@
 
 namespace offload::support {
 
-/// On every wait of a test: what takes longer has failed. Generous, for machines that are busy.
+/// The time limit of every wait of a test. It is generous, for machines that are busy.
 inline constexpr std::chrono::seconds kBound{20};
 
-/// Calls `step` until `condition` holds; false if it does not within kBound. `step` is to rest for
-/// a moment if there is nothing to do.
+/// Calls `step` until `condition` holds; returns false if it does not within kBound. `step` should
+/// rest for a moment if there is nothing to do.
 template <class Condition, class Step>
 bool eventually(Condition condition, Step step) {
   const auto deadline = std::chrono::steady_clock::now() + kBound;

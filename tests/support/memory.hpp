@@ -74,7 +74,7 @@ class FakeRegistrar : public Registrar {
 
   std::size_t capacity = 1000;
   Access last_access = Access::none;
-  /// So far, and each key was of this registrar.
+  /// True so far, if also each key was of this registrar.
   bool order_is_reversed = true;
 
  private:

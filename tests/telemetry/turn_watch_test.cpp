@@ -24,13 +24,13 @@ TEST(TurnWatch, AThreadThatHangsIsWaitedForOnce) {
   const auto began = Clock::now();
   EXPECT_FALSE(watch.health().holds);
   EXPECT_GE(Clock::now() - began, TurnWatch::kGrace);
-  // As often as the test has no time for, if each waited.
+  // If each call waited, this number of calls would take longer than the test may.
   for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(watch.health().holds);
   watch.note(Clock::now());
   EXPECT_TRUE(watch.health().holds);
 }
 
-// As after a pause of the process, where the asking thread is the first one to run.
+// This happens after a pause of the process, if the asking thread is the first one to run.
 TEST(TurnWatch, AThreadThatTurnsWhileItIsWaitedForIsHealthy) {
   TurnWatch watch("control thread");
   watch.note(Clock::now() - 2 * TurnWatch::kLongestTurn);

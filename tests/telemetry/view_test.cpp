@@ -202,7 +202,7 @@ TEST_F(ViewTest, RequestsThatAreHalfSentKeepNobodyWaiting) {
     send(halves.back(), "GET /metrics HTTP/1.1\r\nHo");
   }
   EXPECT_TRUE(has(ask("/healthz"), "HTTP/1.1 200"));
-  // And are answered once they are whole.
+  // The halves are answered once they are whole.
   send(halves.front(), "st: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_TRUE(has(receive(halves.front()), "pages_total"));
 }

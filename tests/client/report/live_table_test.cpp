@@ -29,7 +29,7 @@ class StandardError {
   core::Fd saved_;
 };
 
-/// From 1 s to 3 s.
+/// Returns an interval from 1 s to 3 s.
 Second second() {
   Second second;
   second.start_s = 1;

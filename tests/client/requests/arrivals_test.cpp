@@ -42,7 +42,7 @@ double distance_from_exponential(std::vector<double> times, double per_second) {
 
 TEST(Arrivals, PoissonGapsAreExponential) {
   constexpr std::size_t kCount = 100'000;
-  // Beyond it with a probability of 1 %; the seeds are fixed.
+  // The distance exceeds this value with a probability of 1 %; the seeds are fixed.
   const double critical = 1.628 / std::sqrt(static_cast<double>(kCount));
   for (const double rate : {1e3, 100e3}) {
     EXPECT_LT(distance_from_exponential(times_of(Arrivals::poisson(rate, 7), kCount), rate),

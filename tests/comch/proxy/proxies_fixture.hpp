@@ -70,7 +70,7 @@ class RemoteTest : public testing::Test {
     remote_worker_.reset();
     remote_worker_.emplace(server_.requester, memory_->endpoint(), line_over(std::move(fd)));
   }
-  /// To the next worker, whose memory is another.
+  /// Moves to the next worker, which has another memory.
   void move_on(core::Fd fd) {
     auto next = std::make_unique<channel::ChannelMemory>(3, kSlots, longest_, -1);
     const auto former = std::exchange(memory_, std::move(next));
@@ -78,7 +78,8 @@ class RemoteTest : public testing::Test {
     server_.requester.move_to(memory_->endpoint(), channel::Wakeup::engine);
   }
 
-  /// With those that are gathered until the next flush; false if the channel is full.
+  /// Posts a request in a slot with others until the next flush; returns false if the channel is
+  /// full.
   bool gather(const Bytes& request) {
     return server_.requester.post(request, channel::test::Server::somebody()).ok();
   }
@@ -99,7 +100,7 @@ class RemoteTest : public testing::Test {
         << *remote_worker_->failure();
     EXPECT_EQ(server_.take(), std::nullopt);
   }
-  /// As many bytes as are asked for, from the worker's end.
+  /// Reads `count` bytes from the worker's end.
   Bytes read(std::size_t count) {
     Bytes bytes(count);
     std::size_t at = 0;
@@ -186,7 +187,7 @@ class RemoteServerTest : public testing::Test {
     ASSERT_EQ(::send(server_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  /// As many bytes as are asked for, from the worker.
+  /// Reads `count` bytes from the worker.
   Bytes read(std::size_t count) {
     Bytes bytes(count);
     std::size_t at = 0;

@@ -228,7 +228,7 @@ TEST_F(ServerSessionTest, RequiresTheMemoryOfAllChannelsOfAWorker) {
   server_session_->require_channel_memory();
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
-  // For one channel and a half: the lowest free number, and two more.
+  // The limit allows one channel and a half: the lowest free number, and two more.
   const int free = ::dup(STDIN_FILENO);
   ASSERT_EQ(::close(free), 0);
   const rlimit few{static_cast<rlim_t>(free) + 2 * kChannels - 1, limit.rlim_max};

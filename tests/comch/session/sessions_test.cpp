@@ -262,7 +262,7 @@ TEST_F(SessionsOfBothSides, ASilentServerIsGone) {
   worker_session_->tick(worker_engine_.run_time() + kSilence + kKeepAlive);
   EXPECT_EQ(server_events_.lost, 1);
   EXPECT_EQ(server_events_.reason, "it has been silent for too long");
-  // It says so: its server may only have been paused.
+  // The worker tells the server, which may only have been paused.
   EXPECT_TRUE(run_until([&] { return worker_events_.lost == 1; }));
   EXPECT_EQ(worker_events_.last_loss, WorkerLoss::given_up);
   EXPECT_TRUE(log_.has("the server has been silent")) << log_.text();

@@ -9,8 +9,8 @@
 
 namespace offload::fuzz {
 
-/// Sees that a run leaves no descriptor open that was not there before. One system call tells: of a
-/// closed one poll(2) says POLLNVAL.
+/// Checks that a run leaves no descriptor open that was not open before. One system call is enough:
+/// poll(2) returns POLLNVAL for a closed one.
 class NoDescriptorStays {
  public:
   NoDescriptorStays() : before_(open()) {}

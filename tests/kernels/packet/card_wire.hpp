@@ -36,7 +36,7 @@ class CardWire {
         },
         [this] { return far_.came().size() >= expected_ && !far_.take(); });
   }
-  /// On return all that was sent has come to the peer. The card goes on, and completes it.
+  /// Returns once all sent packets have reached the peer. The card continues, and completes them.
   void drain(std::size_t expected = 0) {
     expected_ = expected;
     turns_.end();

@@ -3,8 +3,8 @@
 #include "tests/kernels/bodies/host_groups.hpp"
 #include "tests/kernels/packet/queue_suite.hpp"
 
-/// By threads of the host, beside a thread that is the driver or the card; also under
-/// ThreadSanitizer.
+/// Runs the suite on threads of the host, in parallel with a thread that is the driver or the card;
+/// also under ThreadSanitizer.
 namespace offload::kernels::packet::test {
 namespace {
 

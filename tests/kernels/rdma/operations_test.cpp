@@ -1,7 +1,7 @@
 #include "tests/kernels/bodies/host_groups.hpp"
 #include "tests/kernels/rdma/operations_suite.hpp"
 
-/// By threads of the host.
+/// Runs the suite on threads of the host.
 namespace offload::kernels::rdma::test {
 namespace {
 

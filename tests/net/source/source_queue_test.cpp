@@ -44,7 +44,7 @@ TEST_F(SourceQueueTest, SourcesTakeTurns) {
   EXPECT_EQ(take_all(), "efbcd");
 }
 
-// However quickly the first source puts more in.
+// The first source may add more at any rate.
 TEST_F(SourceQueueTest, NobodyWaitsForWhatAnotherSourceAdds) {
   queue_.push_back(numbered(9), letters_[0]);
   queue_.push_back(numbered(1), letters_[1]);

@@ -56,7 +56,7 @@ TEST_F(TlsContextTest, AnAuthorityThatIsNotTrusted) {
   EXPECT_FALSE(
       connects(TlsContext::server(server_), TlsContext::client("server.test", others_.ca_file())));
   EXPECT_TRUE(has(client_failure_, "the peer's certificate is refused")) << client_failure_;
-  // Nor is it one of the system's.
+  // The certificate is not one of the system's either.
   EXPECT_FALSE(connects(TlsContext::server(server_), TlsContext::client("server.test")));
 }
 

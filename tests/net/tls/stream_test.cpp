@@ -83,7 +83,7 @@ TEST_F(TlsStreamTest, WhatWasNotTakenIsSentInAnyPieces) {
   Bytes room(bytes.size());
   for (std::size_t turn = 0; received.size() < bytes.size(); ++turn) {
     ASSERT_LT(turn, 100'000U);
-    // Until it blocks, then in pieces of all sizes.
+    // Sends until it blocks, then in pieces of all sizes.
     const std::size_t longest = turn % 50 == 0 ? rest.size() : 1 + turn * 37 % 5000;
     const ssize_t count = server_.send(rest.first(std::min(rest.size(), longest)));
     if (count > 0) rest = rest.subspan(static_cast<std::size_t>(count));

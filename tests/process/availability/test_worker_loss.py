@@ -35,7 +35,7 @@ def test_workers_killed_under_load(stage):
 
 
 def test_workers_killed_while_they_attach(stage):
-    """At any moment of it: some are gone before they greet, some while they take over."""
+    """They are killed at any moment: some before they greet, some while they take over."""
     server, worker = stage.pair("--max-message-length", 1000, "--worker-timeout",
                                 f"{60 * TIME_FACTOR}s")
     asker = Asker(server.port)
@@ -45,7 +45,7 @@ def test_workers_killed_while_they_attach(stage):
             asker = wait_for_progress_or_refusal(server, asker, f"127.0.0.{kill + 2}")
         worker.kill()
         worker = stage.worker()
-        # However far it is by then: no moment is waited for, many are tried.
+        # The kill comes at whatever stage it is in: many random moments are tried.
         time.sleep(source.uniform(0, 0.03 * TIME_FACTOR))
     wait_for_progress_or_refusal(server, asker, "127.0.0.100").stop()
 

@@ -105,7 +105,7 @@ def test_the_server_refuses_a_consumer_id_twice(stage):
 
 
 def test_descriptors_sent_to_the_server_are_closed(stage):
-    """As many as a message may have, and more."""
+    """The message has as many descriptors as allowed, and more."""
     server = stage.server()
     server.wait_for_log("waiting for a worker")
     before = server.descriptors()

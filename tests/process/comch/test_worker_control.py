@@ -1,5 +1,4 @@
-"""A server that misbehaves is told so; the worker retries or leaves with an error, but neither
-crashes nor hangs."""
+"""A server that misbehaves gets an error; the worker retries or exits with an error, but neither crashes nor hangs."""
 import contextlib
 import os
 import re
@@ -34,7 +33,7 @@ def expect_recovery(server, worker):
 
 
 def expect_complaint(server, worker, reason):
-    """The server is told what is wrong, and so is the log."""
+    """Checks that the server receives the error, and that the log has it."""
     code, text = server.control.expect_refusal()
     assert code == BAD_HELLO and reason in text
     worker.wait_for_log(reason)
@@ -290,7 +289,7 @@ def test_a_server_that_lets_the_worker_go(stage, server):
 
 
 def test_keep_alives_come_and_go(stage, server):
-    """With an interval of 50 ms, a worker that hears from its server stays, and says so itself."""
+    """With an interval of 50 ms, a worker that hears from its server stays, and sends keep-alives itself."""
     stage.worker()
     server.accept().send(WELCOME, welcome(keep_alive_ms=50))
     server.control.send(DESCRIPTOR, server.descriptor(), server.fds())

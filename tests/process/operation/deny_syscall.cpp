@@ -34,7 +34,7 @@ const Call* call_of(const char* name) {
   return nullptr;
 }
 
-/// For this process and what it becomes: seccomp(2).
+/// Denies the call for this process and the program that it executes: seccomp(2).
 bool deny(unsigned number, unsigned errnum) {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

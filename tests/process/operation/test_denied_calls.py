@@ -1,4 +1,4 @@
-"""In containers whose seccomp profile is older than a system call, that fails with EPERM, or ENOSYS."""
+"""In a container whose seccomp profile is older than a system call, the call fails with EPERM, or ENOSYS."""
 import errno
 import json
 import os

@@ -1,4 +1,4 @@
-"""offload-doctor on the machine that runs this, and on one that is made up."""
+"""offload-doctor on the machine that runs this, and on a simulated one."""
 import json
 import subprocess
 

@@ -86,7 +86,7 @@ def test_a_report_that_may_not_grow(stage, tmp_path):
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("name", ["server", "worker", "client"])
 def test_threads(group, stage, name, count):
-    """A program that gets fewer threads than it wants says so and fails; it does not serve in part."""
+    """A program that gets fewer threads than it needs reports it and fails; it does not serve in part."""
     wrapper, file = threads(group, count)
     of = {"server": [], "worker": [], "client": []} | {name: wrapper}
     server = stage.server("--threads", 2, "--metrics", 0, wrapper=of["server"])

@@ -51,7 +51,7 @@ def test_what_needs_a_restart_is_named(running):
     program, file, _ = running
     file.write_text('comch = "unix:/tmp/elsewhere.sock"\nspin = "1us"\nlog-level = "debug"\n')
     hang_up(program, "were reread", 1)
-    # Where it is, the command line has said, which wins.
+    # The command line has given the file's place, and it has priority.
     assert "warning " in program.log and "changes only after a restart: spin\n" in program.log
 
 
@@ -148,7 +148,7 @@ def test_a_worker_rereads_its_key(stage):
 
 
 def test_a_fifo_in_the_place_of_a_file_is_an_error(stage):
-    """open() of a FIFO waits for a writer unless it is told not to: the control thread would never return."""
+    """open() of a FIFO waits for a writer without O_NONBLOCK: the control thread would never return."""
     file, key = stage.folder / "settings.toml", stage.key_options()[1]
     file.write_text("")
     server = stage.server("--config", file, "--comch-key-file", key)

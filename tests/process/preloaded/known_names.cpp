@@ -1,6 +1,6 @@
-/// Preloaded into a program, tells it the addresses of names by the file that OFFLOAD_NAMES names,
-/// which is read each time: lines of a name and its addresses. Every other name is unknown, and no
-/// name server is asked.
+/// Preloaded into a program, resolves names by the file that OFFLOAD_NAMES names, which is read
+/// each time: lines of a name and its addresses. Every other name is unknown, and no name server is
+/// asked.
 #include <dlfcn.h>
 #include <netdb.h>
 

@@ -1,5 +1,5 @@
-"""Servers that break the protocol: the Python client says so, hangs never, and takes no response for
-another's."""
+"""Servers that violate the protocol: the Python client reports it, never hangs, and takes no response for that of
+another request."""
 import asyncio
 import contextlib
 import socket
@@ -89,7 +89,7 @@ def test_malformed_frames(ask, answer, message):
 
 
 def test_the_connection_ends_with_the_error():
-    """Before the program closes the client."""
+    """It ends before the program closes the client."""
     malformed = frame(b"hello", 16)
     with BadServer(malformed) as server, Client("127.0.0.1", server.port, timeout=PATIENCE) as client:
         with pytest.raises(ProtocolError):

@@ -1,5 +1,5 @@
-"""Results as offload-client writes them with --output (format 1), made up: for the tests of
-offload-report. By hand: report_results.py FOLDER writes some."""
+"""Simulated results, as offload-client writes them with --output (format 1), for the tests of offload-report.
+By hand: report_results.py FOLDER writes some."""
 import base64
 import json
 import math

@@ -1,4 +1,4 @@
-"""The clients' port with TLS 1.3: who is let in, who is not, and every byte right."""
+"""The clients' port with TLS 1.3: which clients are accepted, which are refused, and every byte right."""
 import contextlib
 import shutil
 import signal
@@ -204,7 +204,7 @@ def test_files_that_will_not_do(stage, ours, certificate, tmp_path):
 
 
 def test_a_fifo_in_the_place_of_a_certificate_is_an_error(stage, tmp_path):
-    """As in test_reload.py: OpenSSL opens the files of certificates itself."""
+    """OpenSSL opens the files of certificates itself; otherwise the case is that of test_reload.py."""
     authority = Authority(tmp_path, "of this test")
     certificate = authority.issue("server", "DNS:server.test")
     server, _ = stage.pair(*own(certificate), "--tls-client-ca", authority.ca)

@@ -26,7 +26,7 @@ ConnectionDescriptor example() {
   return descriptor;
 }
 
-/// With length and checksum put right, as a forger would.
+/// Corrects length and checksum, as a forger would.
 Bytes put_right(Bytes blob) {
   protocol::store_big_endian(blob.data() + 6, static_cast<std::uint32_t>(blob.size()));
   kernels::test::Octets octets;

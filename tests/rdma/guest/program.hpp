@@ -14,7 +14,7 @@ namespace offload::rdma {
 /// A program of others, its output, and how it ended.
 class Program {
  public:
-  /// For half a minute at most.
+  /// Runs a command for half a minute at most.
   explicit Program(const std::string& command)
       : stream_(::popen(("exec timeout 30 " + command + " 2>&1").c_str(), "r")) {
     if (stream_ == nullptr) throw core::Error(core::ErrorCode::unexpected, "popen");

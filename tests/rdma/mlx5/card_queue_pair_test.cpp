@@ -21,7 +21,7 @@ using test::fake;
 using test::fake_mlx5;
 namespace wire = kernels::rdma;
 
-/// Before the device is opened.
+/// Selects mlx5 cards before the device is opened.
 struct FakeCardTest : FakeDeviceTest {
   FakeCardTest() { test::reset_fake_mlx5(); }
 };

@@ -8,7 +8,7 @@
 namespace offload::rdma::model::test {
 namespace {
 
-// Late, and not all at once, but each once and in order.
+// It does everything late, and not at the same time, but once each and in order.
 TEST_F(CardTest, ARudeCardDoesAllInTheEnd) {
   card_.set_rude(11);
   const auto data = support::random_bytes(here_.bytes().size(), 6);

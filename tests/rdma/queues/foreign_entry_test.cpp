@@ -9,8 +9,8 @@
 #include "tests/rdma/queue_owner.hpp"
 #include "tests/support/bytes.hpp"
 
-/// Entries as NVIDIA's device functions leave them: what a card does not look at was never written.
-/// They are read as if it was 0.
+/// Entries as NVIDIA's device functions write them: fields that a card ignores were never written.
+/// They are read as if they were 0.
 namespace offload::rdma {
 namespace {
 
@@ -119,7 +119,7 @@ TEST_F(ForeignEntryTest, EachKindIsReadWithoutWhatIsNotSet) {
   }
 }
 
-/// A thread of several that share a queue may stop before it rings, while the others go on.
+/// One of several threads that share a queue may stop before it rings, while the others continue.
 TEST_F(ForeignEntryTest, ADoorbellWithoutARecordMayBeLateByMoreThanTheRing) {
   constexpr std::uint64_t kPosted = 40;
   wire::SendQueue& queue = owner_.queues.send;

@@ -46,7 +46,7 @@ TEST(ChooseGid, TakesARoutedAddressOfRoceV2) {
   EXPECT_EQ(choose_gid(roce_table(), {Family::ipv6, {}, false}).gid_index, 3U);
 }
 
-// It is the user who says so: RoCE v1 too.
+// The user chooses the index: RoCE v1 is allowed too.
 TEST(ChooseGid, AnIndexIsTheEntryWhateverElseIsSaid) {
   GidRule rule{Family::ipv4, parse_gid("10.9.9.9")};
   rule.index = 2;

@@ -136,7 +136,7 @@ TEST_F(SuspectsTest, ThoseOfOneClientAreRemoved) {
   EXPECT_TRUE(suspects_.empty());
 }
 
-// So that those of one client stay in order: what was in the channel is older than the rest.
+// The requests of one client stay in order: those in the channel are older than the rest.
 TEST_F(SuspectsTest, ThoseThatMoveComeInFront) {
   Suspects held;
   const auto is_odd = [](const Suspects::Request& request) {
@@ -160,7 +160,7 @@ TEST_F(SuspectsTest, ThoseThatMoveComeInFront) {
 
 class SuspectsOfPath : public test::RequestPathFixture {};
 
-// Else those behind slow ones would be refused though nothing is wrong with them.
+// Otherwise requests behind slow ones would be refused although they are harmless.
 TEST_F(SuspectsOfPath, AreRefusedOnceTheyWereWithWorkersForTooLong) {
   constexpr auto kTimeout = std::chrono::milliseconds(50);
   const auto wait = [&] {

@@ -158,7 +158,7 @@ class Kernel {
   bool over = false;
   std::uint64_t orphans = 0;        ///< connections to machines that are gone, with bytes to send
   std::function<void()> on_step{};  ///< as the current fiber begins a call
-  /// Before a fiber goes on. False: its process was killed.
+  /// Called before a fiber continues. Returns false if its process was killed.
   std::function<bool(Fiber&)> before_resume{};
   bool watches_requests = false;  ///< Process::requests is kept
 

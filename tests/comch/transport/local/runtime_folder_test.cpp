@@ -109,7 +109,7 @@ TEST_F(RuntimeFolder, ARefusalSaysWhatIsWrongAndWhatToDo) {
   ::unsetenv("OFFLOAD_RUNTIME_DIR");
 }
 
-// Else a worker that comes before its server would have to be allowed to make it.
+// Otherwise a worker that starts before its server would have to be allowed to make it.
 TEST_F(RuntimeFolder, IsNotMadeByWhoConnects) {
   ::setenv("OFFLOAD_RUNTIME_DIR", dir_.file("nothing yet").c_str(), 1);
   const Address address = Address::parse("unix:" + dir_.file("nothing yet") + "/x.sock");

@@ -83,7 +83,7 @@ TEST_F(CardRingsTest, TheCardCarriesOutWhatIsPostedAndNobodyElseDoes) {
   EXPECT_EQ(path_->failure(), nullptr);
 }
 
-// Like the GPU if CUDA accepts the page.
+// The GPU does the same if CUDA accepts the page.
 TEST_F(CardRingsTest, TheRegisterMayBeRungInPlaceOfTheWord) {
   make_path();
   auto writer = plug_in_card();

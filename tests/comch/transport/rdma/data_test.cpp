@@ -35,7 +35,7 @@ RdmaDataEndpoint open_endpoint(std::uint32_t depth) {
 
 class RdmaDataTest : public rdma::FakeDeviceTest {
  protected:
-  /// As a server has it (no initial credits), or a worker.
+  /// Starts the connection as a server has it (no initial credits), or a worker.
   void start(std::uint32_t initial_credits = 0, std::uint32_t max_length = kRdmaLongest) {
     channel_.emplace(0, kRdmaDepth, max_length, -1);
     const kernels::ChannelView view = channel_->endpoint().view;

@@ -28,7 +28,7 @@ class RdmaSlotOrderTest : public RdmaSlotRequestsTest {
   }
   ~RdmaSlotOrderTest() override { path_.reset(); }
 
-  /// The worker's back end looks for its next request once.
+  /// Has the worker's back end poll for its next request once.
   void serve() {
     const auto received = kernels::receive<true>(kernels::SingleLane{}, worker_, served_, staging_);
     if (received.arrival == kernels::Arrival::none) return;

@@ -6,8 +6,8 @@
 #include "tests/comch/session/session_fixture.hpp"
 #include "tests/rdma/fake_verbs.hpp"
 
-/// Sessions whose worker would have slots written, where a device has no atomic operations. Each
-/// side opens the fake device for itself, and keeps what it said then.
+/// Sessions whose worker prefers written slots, on a device without atomic operations. Each
+/// side opens the fake device separately, and keeps the properties that it read then.
 namespace offload::comch {
 namespace {
 
