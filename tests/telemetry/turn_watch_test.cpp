@@ -24,7 +24,7 @@ TEST(TurnWatch, AThreadThatHangsIsWaitedForOnce) {
   const auto began = Clock::now();
   EXPECT_FALSE(watch.health().holds);
   EXPECT_GE(Clock::now() - began, TurnWatch::kGrace);
-  // So many calls would take longer than the test has, if each waited.
+  // If each call waited, this number of calls would take longer than the test may.
   for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(watch.health().holds);
   watch.note(Clock::now());
   EXPECT_TRUE(watch.health().holds);

@@ -11,7 +11,7 @@
 namespace offload::memory {
 namespace {
 
-/// Each thread has an inventory of its own; ThreadSanitizer checks the order.
+/// Each thread has a separate inventory; ThreadSanitizer checks the order.
 constexpr std::size_t kThreads = 4;
 
 TEST(RegionOfManyThreads, CountsTheBuffersOfAll) {
