@@ -3,6 +3,7 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <span>
 
 #include "apps/client/requests/size_mix.hpp"
 #include "core/error.hpp"
