@@ -1,5 +1,5 @@
-<#include "apps/samples/sample_card.hpp"
->
+#include "apps/samples/sample_card.hpp"
+
 #include <atomic>
 #include <span>
 #include <thread>

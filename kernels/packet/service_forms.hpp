@@ -27,7 +27,7 @@ bool serve_datagrams_on_cpu(const void* object, const DatagramWork* work, Datagr
 template <class Service>
 int launch_datagrams_on_gpu(const void* object, const DatagramWork* works, std::uint32_t count,
                             CUstream_st* stream) {
-  const auto* const made = static_cast<const ServiceObject<Service>*>(object);
+  const auto* const made = static_cast<const ModuleObject<Service>*>(object);
   const cudaError_t status = cudaSetDevice(made->memory.device());
   if (status != cudaSuccess) return status;
   return launch_datagram_worker(made->service, works, count, stream);

@@ -17,7 +17,7 @@ std::vector<std::byte> export_remote(const MemoryRegion& region, const Registrar
   require_allowed(region, granted);
   std::vector<RemoteRange> remote;
   for (const Range& range : region.ranges()) {
-    const Key* key = region.key(registrar, remote.size());
+    const MemoryKey* key = region.key(registrar, remote.size());
     if (key == nullptr) {
       throw core::Error(
           core::ErrorCode::not_found,

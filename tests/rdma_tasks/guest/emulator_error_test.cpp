@@ -1,6 +1,6 @@
-<#include "rdma/emulator/queue_emulator.hpp"
+#include "rdma/emulator/queue_emulator.hpp"
 #include "tests/rdma_tasks/guest/emulator_fixture.hpp"
->
+
 /// Errors of entries over a device that is not an mlx5 device.
 
 namespace offload::rdma {
