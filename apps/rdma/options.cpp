@@ -76,7 +76,8 @@ std::optional<std::vector<std::uint32_t>> read_sizes(const std::string& text) {
 
 void add_rendezvous(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--rdma-device,--device DEVICE", options.path.device,
-                "Use this RDMA device: a name, rdma:INDEX or a PCI address. Default: first");
+                "Use this RDMA device: a name, rdma:INDEX or a PCI address. Default: first")
+      .default_str("");
   cli::add_text(line, "--gid ADDRESS", options.gid,
                 "Use this address of the device. Default: an IPv4 one of RoCE v2, else IPv6");
   rdma::add_path_options(line, options.path);

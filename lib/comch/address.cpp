@@ -142,6 +142,7 @@ void add_address_options(cli::CommandLine& line, std::string& address, Security&
                          .check(check_address);
   cli::add(line, "-c,--comch-channel-name NAME", address, address_of_name, "a name without '/'",
            "Short for --comch unix:FOLDER/NAME.sock, with the folder of the default")
+      .default_str("")  // the variable holds the default of --comch
       .excludes(comch);
   const auto take_key_file = [&security](const std::string& file) {
     security.key_files.push_back(file);

@@ -22,3 +22,10 @@ def test_the_mission_is_configured_alone(tmp_path):
     labels = printed_by("ctest", "--test-dir", tmp_path, "--print-labels").split()
     assert {"unit", "process"} <= set(labels)
     assert not {"tasks", "rdma_tasks", "packets", "report", "doctor"} & set(labels)
+
+
+def test_each_unit_test_of_an_extension_has_its_label(tmp_path):
+    """CMake writes a script for each program, which labels the tests that the program lists when it is built."""
+    printed_by("cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path, "-DOFFLOAD_CUDA=OFF", "-DOFFLOAD_TESTS=ON")
+    script, = tmp_path.rglob("tasks_test_labels.cmake")
+    assert 'set_tests_properties(${test} PROPERTIES LABELS "unit;tasks")' in script.read_text()
