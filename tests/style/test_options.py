@@ -40,7 +40,7 @@ def run(script, *options):
     (("package", "--arch"), "needs a value"),
     (("package", "--arch", "riscv64"), "amd64 and arm64"),
     (("coverage", "fast"), "--help"),
-    (("test", "nightly", "trixie", "sometimes"), "release asan tsan"),
+    (("test", "nightly", "trixie", "sometimes"), "release mission asan tsan"),
     (("rdma-guest",), "which command"),
     (("rdma-guest", "--fast"), "--timeout, --link"),
     (("rdma-guest", "--timeout"), "needs a value"),
