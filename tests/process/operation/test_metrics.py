@@ -1,4 +1,5 @@
 """--metrics: the state and figures that server and worker report over HTTP, and that they are right."""
+import contextlib
 import http.client
 import json
 import re
@@ -129,12 +130,28 @@ def test_stages_add_up_to_the_duration(pair):
     assert sum(stages) == pytest.approx(now[f"{duration}_sum"], abs=2e-9 * 200)
 
 
+@contextlib.contextmanager
+def arrival_times():
+    """Makes the kernel note when packets arrive: it starts some time after the first socket has asked for it."""
+    timestamping, received_by_software = 37, 1 << 3 | 1 << 4  # SO_TIMESTAMPING, linux/net_tstamp.h
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+        own.setsockopt(socket.SOL_SOCKET, timestamping, received_by_software)
+        own.bind(("127.0.0.1", 0))
+        own.settimeout(PATIENCE)
+
+        def has_time():
+            own.sendto(b"", own.getsockname())
+            return any(kind == timestamping and any(data) for _, kind, data in own.recvmsg(1, 256)[1])
+        wait_until(has_time, "packets have an arrival time")
+        yield
+
+
 def test_a_request_begins_when_it_comes(stage):
     """It begins at its arrival, not when the server reads it."""
     server = stage.server("--metrics", 0)
     stage.worker()
     server.wait_until_listening()
-    with Wire(server.port) as client:
+    with arrival_times(), Wire(server.port) as client:
         client.ask(payloads(63, 100))
         server.stop()
         client.send(frame(b"the 64th is sampled"))
