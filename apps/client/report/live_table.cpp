@@ -18,21 +18,21 @@ void LiveTable::begin(std::optional<core::Duration> length, bool open_loop) {
   lines_ = 0;
 }
 
-void LiveTable::show(const Second& second) {
+void LiveTable::show(const results::RunInterval& second) {
   if (!on_) return;
   if (lines_++ % kLinesOfLegend == 0) {
     const auto* const time = open_loop_ ? "response" : "service";
     fmt::print(stderr, "{:>8} {:>14} {:>12} {:>16} {:>12} {:>10} {:>8}\n", "time s", "responses/s",
                "in flight", fmt::format("{} p50 us", time), "p99 us", "errors", "left s");
   }
-  const LatencyFigures& latency = open_loop_ ? second.response : second.service;
+  const auto& latency = open_loop_ ? *second.response_time_us : second.service_time_us;
   const double end = second.start_s + second.length_s;
   const double rate =
-      second.length_s > 0 ? static_cast<double>(second.answered) / second.length_s : 0;
+      second.length_s > 0 ? static_cast<double>(second.operations) / second.length_s : 0;
   const std::string left =
       length_ ? fmt::format("{:.0f}", std::max(core::to_seconds(*length_) - end, 0.0)) : "-";
   fmt::print(stderr, "{:>8.1f} {:>14.0f} {:>12.1f} {:>16.1f} {:>12.1f} {:>10} {:>8}\n", end, rate,
-             second.in_flight, latency.p50_us, latency.p99_us, second.errors, left);
+             *second.in_flight, latency.p50, latency.p99, second.errors, left);
 }
 
 }  // namespace offload::client

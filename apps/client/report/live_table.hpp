@@ -18,7 +18,7 @@ class LiveTable {
   /// A run begins. `length`: of its sending, warm-up included, if it is known. `open_loop`: shows
   /// the response time, else the service time.
   void begin(std::optional<core::Duration> length, bool open_loop);
-  void show(const Second& second);
+  void show(const results::RunInterval& second);
 
  private:
   bool on_;

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
+#include <cmath>
 #include <iterator>
 
 #include "metrics/hdr_log.hpp"
@@ -9,10 +11,9 @@
 namespace offload::client {
 namespace {
 
-std::string figures_of(const LatencyFigures& figures) {
-  if (figures.count == 0) return ",,";
-  return fmt::format("{:.3f},{:.3f},{:.3f}", figures.p50_us, figures.p99_us,
-                     core::to_micros(figures.max));
+std::string figures_of(const results::IntervalLatency& latency) {
+  if (latency.max == 0) return ",,";
+  return fmt::format("{:.3f},{:.3f},{:.3f}", latency.p50, latency.p99, latency.max);
 }
 
 }  // namespace
@@ -23,10 +24,11 @@ std::string make_csv(const Campaign& campaign) {
       ",operations,valid,errors,in_flight,service_p50_us,service_p99_us,"
       "service_max_us,response_p50_us,response_p99_us,response_max_us\n";
   for (std::size_t run = 0; run < campaign.runs.size(); ++run) {
-    for (const Second& second : campaign.runs[run].seconds) {
+    for (const auto& second : campaign.runs[run].seconds) {
       fmt::format_to(std::back_inserter(text), "{},{:.3f},{:.3f},{},{},{},{:.3f},{},{}\n", run,
-                     second.start_s, second.length_s, second.answered, second.valid, second.errors,
-                     second.in_flight, figures_of(second.service), figures_of(second.response));
+                     second.start_s, second.length_s, second.operations, second.valid,
+                     second.errors, *second.in_flight, figures_of(second.service_time_us),
+                     figures_of(*second.response_time_us));
     }
   }
   return text;
@@ -36,13 +38,14 @@ std::string make_histogram_log(const Campaign& campaign) {
   const double start = campaign.runs.empty() ? 0 : campaign.runs.front().started_at_unix_s;
   std::string text = metrics::hdr_log_header(start);
   for (const RunResult& run : campaign.runs) {
-    for (const Second& second : run.seconds) {
+    for (const auto& second : run.seconds) {
       const double begin = run.started_at_unix_s - start + second.start_s;
-      const auto add = [&](const char* tag, const LatencyFigures& figures) {
-        text += metrics::hdr_log_line(tag, begin, second.length_s, figures.max, figures.histogram);
+      const auto add = [&](const char* tag, const results::IntervalLatency& latency) {
+        const auto max = std::chrono::nanoseconds(std::llround(latency.max * 1000));
+        text += metrics::hdr_log_line(tag, begin, second.length_s, max, latency.histogram);
       };
-      add("service_time", second.service);
-      if (second.response.count != 0) add("response_time", second.response);
+      add("service_time", second.service_time_us);
+      if (second.response_time_us->max != 0) add("response_time", *second.response_time_us);
     }
   }
   return text;

@@ -28,7 +28,7 @@ struct RunResult {
   core::Duration duration{};
   std::uint64_t unanswered = 0;  ///< requests sent and not answered, those of the warm-up included
   std::unique_ptr<Interval> total = std::make_unique<Interval>();
-  std::vector<Second> seconds;
+  std::vector<results::RunInterval> seconds;  ///< with response times in any loop
   LoadVerdict verdict;
   double busy = 0;                  ///< of the busiest load thread, 0 to 1
   std::vector<std::string> faults;  ///< the first of each thread

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "metrics/hdr_codec.hpp"
-
 namespace offload::client {
 namespace {
 
@@ -12,26 +10,20 @@ constexpr core::Duration kSecond = std::chrono::seconds(1);
 /// A thread that is this number of seconds behind the others is not waited for.
 constexpr std::int64_t kMostBehind = 2;
 
-Second second_of(const Interval& interval, core::TimePoint start) {
-  Second second;
+results::RunInterval second_of(const Interval& interval, core::TimePoint start) {
+  results::RunInterval second;
   second.start_s = core::to_seconds(interval.begin - start);
   second.length_s = core::to_seconds(interval.end - interval.begin);
-  second.answered = interval.answered;
+  second.operations = interval.answered;
   second.valid = interval.valid;
   second.errors = interval.errors.total();
   second.in_flight = second.length_s > 0 ? interval.in_flight_ns / (second.length_s * 1e9) : 0;
-  second.service = LatencyFigures::of(interval.service);
-  second.response = LatencyFigures::of(interval.response);
+  second.service_time_us = results::IntervalLatency::of(interval.service);
+  second.response_time_us = results::IntervalLatency::of(interval.response);
   return second;
 }
 
 }  // namespace
-
-LatencyFigures LatencyFigures::of(const metrics::LatencyHistogram& histogram) {
-  return {histogram.count(), core::to_micros(histogram.percentile(0.5)),
-          core::to_micros(histogram.percentile(0.99)), histogram.max(),
-          metrics::encode_hdr(histogram)};
-}
 
 TimeLine::TimeLine(core::TimePoint start, core::Duration warmup, std::size_t threads,
                    OnSecond on_second)

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "apps/report/compare/comparison.hpp"
 #include "apps/report/numbers.hpp"

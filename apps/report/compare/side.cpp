@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "apps/report/result/read_result.hpp"
 #include "core/error.hpp"
 #include "core/escape.hpp"
+#include "results/read_result.hpp"
 
 namespace offload::report {
 namespace {
@@ -71,7 +71,7 @@ std::uint64_t Side::error_count() const {
 
 Side read_side(const std::string& text) {
   Side side{text, {}};
-  for (const std::string& file : files_of(text)) side.results.push_back(read_result(file));
+  for (const std::string& file : files_of(text)) side.results.push_back(results::read_result(file));
   return side;
 }
 

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <string_view>
 
+#include "apps/report/histograms.hpp"
 #include "apps/report/merge/merge_intervals.hpp"
-#include "apps/report/result/histogram.hpp"
 #include "core/error.hpp"
 #include "core/escape.hpp"
 #include "metrics/confidence.hpp"
@@ -98,6 +99,7 @@ class RunMerger {
 
   void add_counters() {
     merged_.arrivals = runs_.front()->arrivals;
+    std::map<std::string, std::uint64_t> errors;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       const Run& run = *runs_[i];
       if (run.offered_per_second) {
@@ -113,9 +115,10 @@ class RunMerger {
       merged_.tx_bytes += run.tx_bytes;
       merged_.rx_bytes += run.rx_bytes;
       for (const auto& [kind, count] : run.errors) {
-        merged_.errors[with_host(results_[i], kind)] += count;
+        errors[with_host(results_[i], kind)] += count;
       }
     }
+    merged_.errors.assign(errors.begin(), errors.end());
   }
 
   void set_rates() {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/report/result/histogram.hpp"
+#include "apps/report/histograms.hpp"
 
 namespace offload::report {
 namespace {

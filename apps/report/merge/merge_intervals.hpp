@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "apps/report/result/result.hpp"
+#include "apps/report/vocabulary.hpp"
 
 namespace offload::report {
 

@@ -13,7 +13,7 @@
 #include "apps/report/page/run_list.hpp"
 #include "apps/report/page/status_banner.hpp"
 #include "apps/report/page/tables.hpp"
-#include "apps/report/result/json_field.hpp"
+#include "results/json_field.hpp"
 
 namespace offload::report {
 
@@ -109,7 +109,7 @@ std::string parameters_of(const Result& result) {
   std::string html = "<dl class=\"parameters\">";
   for (const auto& [name, value] : result.options) {
     html += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", html_text(name),
-                        html_text(plain_text(value)));
+                        html_text(results::plain_text(value)));
   }
   return html + "</dl>";
 }

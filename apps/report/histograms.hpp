@@ -4,14 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "apps/report/result/json_field.hpp"
-#include "apps/report/result/result.hpp"
+#include "apps/report/vocabulary.hpp"
 #include "metrics/latency_histogram.hpp"
 
 namespace offload::report {
-
-/// Returns the number of latencies in an encoded histogram; refuses its `field` if it is invalid.
-std::uint64_t count_of(const std::string& encoded, const JsonField& field);
 
 /// The sum of encoded histograms. The exact largest latency is given beside a histogram: an encoded
 /// one has only its bucket.
@@ -34,5 +30,9 @@ class HistogramSum {
   double max_us_ = 0;
   double weighted_mean_ = 0;  ///< of all, times their number
 };
+
+/// Returns the log of HdrHistogram of all intervals of all runs, with the tags service_time and
+/// response_time. Throws Error (bad_message) for an invalid histogram.
+std::string histogram_log(const Result& result);
 
 }  // namespace offload::report

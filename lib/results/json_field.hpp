@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace offload::report {
+namespace offload::results {
 
 /// Parses the JSON of an untrusted text, limited in size, depth and number of values. Throws Error
 /// (bad_message), which names `file`.
@@ -53,4 +53,4 @@ class JsonField {
   std::string place_;
 };
 
-}  // namespace offload::report
+}  // namespace offload::results

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "apps/report/result/result.hpp"
+#include "results/result.hpp"
 
-namespace offload::report {
+namespace offload::results {
 
 /// Parses the result in `text`, which is untrusted; `file` names it in errors. Throws Error
 /// (bad_message) of one line, with file and field, for a text that is not a result of format 1.
@@ -16,4 +16,4 @@ Result parse_result(std::string_view text, const std::string& file);
 /// 256 MiB.
 Result read_result(const std::string& path);
 
-}  // namespace offload::report
+}  // namespace offload::results

@@ -1,12 +1,17 @@
-#include "apps/report/result/histogram.hpp"
+#include "apps/report/histograms.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tests/report/sample.hpp"
+#include <sstream>
+
+#include "metrics/hdr_log.hpp"
+#include "tests/results/sample.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::report {
 namespace {
+
+using namespace results;
 
 TEST(HistogramSum, IsTheHistogramOfAllLatencies) {
   HistogramSum sum;
@@ -40,6 +45,24 @@ TEST(HistogramSum, DoesNotOverflow) {
   sum.add(encoded({1}));
   const auto error = support::thrown_by([&] { sum.add(encoded({1})); });
   EXPECT_EQ(error.code(), core::ErrorCode::bad_message);
+}
+
+TEST(HistogramLog, HasTheIntervalsOfAllRunsByTag) {
+  std::istringstream log(histogram_log(sample_result({open_loop_run(), open_loop_run(10)})));
+  metrics::HdrLogReader reader(log, "the log");
+  metrics::HdrLogInterval interval;
+  std::vector<double> starts;
+  std::vector<std::string> tags;
+  std::uint64_t latencies = 0;
+  while (reader.next(interval)) {
+    starts.push_back(interval.start_s - 1'763'879'556);
+    tags.push_back(interval.tag);
+    latencies += interval.histogram.count();
+  }
+  EXPECT_EQ(starts, (std::vector<double>{0, 0, 1, 1, 10, 10, 11, 11}));
+  EXPECT_EQ(tags.at(0), "service_time");
+  EXPECT_EQ(tags.at(1), "response_time");
+  EXPECT_EQ(latencies, 16U);
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
-#include "apps/report/result/write_result.hpp"
+#include "results/write_result.hpp"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "metrics/hdr_log.hpp"
-#include "tests/report/sample.hpp"
+#include "tests/results/sample.hpp"
 
-namespace offload::report {
+namespace offload::results {
 namespace {
 
 TEST(WriteResult, IsOfFormatOne) {
@@ -31,23 +29,5 @@ TEST(WriteResult, ReplacesWhatIsNoUtf8) {
   EXPECT_EQ(nlohmann::json::parse(result_text(result)).at("faults").at(0), "\xef\xbf\xbd");
 }
 
-TEST(HistogramLog, HasTheIntervalsOfAllRunsByTag) {
-  std::istringstream log(histogram_log(sample_result({open_loop_run(), open_loop_run(10)})));
-  metrics::HdrLogReader reader(log, "the log");
-  metrics::HdrLogInterval interval;
-  std::vector<double> starts;
-  std::vector<std::string> tags;
-  std::uint64_t latencies = 0;
-  while (reader.next(interval)) {
-    starts.push_back(interval.start_s - 1'763'879'556);
-    tags.push_back(interval.tag);
-    latencies += interval.histogram.count();
-  }
-  EXPECT_EQ(starts, (std::vector<double>{0, 0, 1, 1, 10, 10, 11, 11}));
-  EXPECT_EQ(tags.at(0), "service_time");
-  EXPECT_EQ(tags.at(1), "response_time");
-  EXPECT_EQ(latencies, 16U);
-}
-
 }  // namespace
-}  // namespace offload::report
+}  // namespace offload::results

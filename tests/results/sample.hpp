@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "apps/report/result/histogram.hpp"
-#include "apps/report/result/result.hpp"
 #include "metrics/hdr_codec.hpp"
+#include "results/result.hpp"
 
 /// Sample results, small and consistent.
-namespace offload::report {
+namespace offload::results {
 
 inline std::string encoded(std::initializer_list<int> microseconds) {
   const auto histogram = std::make_unique<metrics::LatencyHistogram>();
@@ -22,12 +21,7 @@ inline std::string encoded(std::initializer_list<int> microseconds) {
 inline Latency latency_of(std::initializer_list<int> microseconds) {
   const auto histogram = std::make_unique<metrics::LatencyHistogram>();
   for (const int us : microseconds) histogram->record(std::chrono::microseconds(us));
-  Latency latency;
-  latency.count = histogram->count();
-  const auto summary = histogram->summary();
-  for (std::size_t i = 0; i < summary.size(); ++i) latency.us[i] = summary[i].second;
-  latency.histogram = metrics::encode_hdr(*histogram);
-  return latency;
+  return Latency::of(*histogram);
 }
 
 inline RunInterval interval_of(double start_s, double length_s, std::initializer_list<int> us) {
@@ -87,4 +81,4 @@ inline Result sample_result(std::vector<Run> runs, const std::string& host = "ho
   return result;
 }
 
-}  // namespace offload::report
+}  // namespace offload::results

@@ -3,15 +3,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-/// A result of offload-client (--output, format 1) as values. Times named _us are microseconds, all
+#include "metrics/latency_histogram.hpp"
+
+/// A result of offload-client (--output, format 1) as values: offload-client makes and writes it,
+/// offload-report reads it. Times named _us are microseconds, all
 /// others seconds. The names of the members are those of the format.
-namespace offload::report {
+namespace offload::results {
 
 /// The statistics of a distribution of latencies, in the order of the format.
 enum class Statistic : std::uint8_t { min, mean, p50, p90, p95, p99, p99_9, p99_99, p99_999, max };
@@ -23,17 +25,20 @@ struct Latency {
   std::array<double, kStatisticNames.size()> us{};  ///< indexed by Statistic
   std::string histogram;  ///< HdrHistogram V2 in base64, as metrics/hdr_codec.hpp reads it
 
+  static Latency of(const metrics::LatencyHistogram& histogram);
   [[nodiscard]] double at(Statistic statistic) const {
     return us[static_cast<std::size_t>(statistic)];
   }
 };
 
-/// The latencies of one interval.
+/// The latencies of one interval; all 0 without any.
 struct IntervalLatency {
   double p50 = 0;
   double p99 = 0;
   double max = 0;
   std::string histogram;
+
+  static IntervalLatency of(const metrics::LatencyHistogram& histogram);
 };
 
 struct RunInterval {
@@ -42,9 +47,13 @@ struct RunInterval {
   std::uint64_t operations = 0;
   std::uint64_t valid = 0;
   std::uint64_t errors = 0;
+  std::optional<double> in_flight;  ///< the mean; nothing in a merged result
   IntervalLatency service_time_us;
   std::optional<IntervalLatency> response_time_us;
 };
+
+/// Numbers by their names in the file, in its order.
+using Counts = std::vector<std::pair<std::string, std::uint64_t>>;
 
 struct Run {
   double started_at_unix_s = 0;              ///< warm-up included
@@ -62,13 +71,16 @@ struct Run {
   double tx_data_rate_gib_s = 0;
   double rx_data_rate_gib_s = 0;
   double io_rate_miops = 0;
-  std::map<std::string, std::uint64_t> errors;  ///< by kind
+  Counts errors;                    ///< by kind
+  std::optional<Counts> datagrams;  ///< of UDP, else empty; nothing in a merged result
   Latency service_time_us;
   std::optional<Latency> response_time_us;
   std::optional<Latency> schedule_lag_us;
   Latency connect_time_us;
+  std::optional<Counts> requests;  ///< of an open loop, else empty; nothing in a merged result
   double in_flight_mean = 0;
   double in_flight_by_littles_law = 0;
+  std::optional<double> client_busy;  ///< nothing in a merged result
   std::string verdict_code;
   std::string verdict_text;
   std::vector<RunInterval> intervals;
@@ -93,7 +105,7 @@ struct RepeatEstimate {
   double median = 0;
   double low = 0;
   double high = 0;
-  double confidence = 0;
+  double confidence = 0.95;
 };
 
 struct Result {
@@ -110,4 +122,4 @@ struct Result {
   bool is_search = false;
 };
 
-}  // namespace offload::report
+}  // namespace offload::results

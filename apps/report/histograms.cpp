@@ -1,19 +1,12 @@
-#include "apps/report/result/histogram.hpp"
+#include "apps/report/histograms.hpp"
 
 #include <algorithm>
 
 #include "core/error.hpp"
 #include "metrics/hdr_codec.hpp"
+#include "metrics/hdr_log.hpp"
 
 namespace offload::report {
-
-std::uint64_t count_of(const std::string& encoded, const JsonField& field) {
-  try {
-    return metrics::decode_hdr(encoded).count();
-  } catch (const core::Error& error) {
-    field.refuse(std::string("is not a histogram: ") + error.what());
-  }
-}
 
 void HistogramSum::add(const std::string& encoded) {
   const auto decoded = std::make_unique<metrics::LatencyHistogram>(metrics::decode_hdr(encoded));
@@ -43,15 +36,9 @@ double HistogramSum::percentile_us(double quantile) const {
 }
 
 Latency HistogramSum::latency() const {
-  Latency latency;
-  latency.count = sum_->count();
-  latency.histogram = metrics::encode_hdr(*sum_);
+  Latency latency = Latency::of(*sum_);
   if (latency.count == 0) return latency;
-  const auto summary = sum_->summary();
-  static_assert(std::tuple_size_v<decltype(summary)> == std::tuple_size_v<decltype(latency.us)>);
-  for (std::size_t i = 0; i < summary.size(); ++i) {
-    latency.us[i] = std::max(min_us_, std::min(summary[i].second, max_us_));
-  }
+  for (double& us : latency.us) us = std::max(min_us_, std::min(us, max_us_));
   const auto set = [&](Statistic statistic, double us) {
     latency.us[static_cast<std::size_t>(statistic)] = us;
   };
@@ -63,6 +50,36 @@ Latency HistogramSum::latency() const {
 
 IntervalLatency HistogramSum::interval() const {
   return {percentile_us(0.5), percentile_us(0.99), max_us_, metrics::encode_hdr(*sum_)};
+}
+
+namespace {
+
+void add_intervals(const Run& run, double log_start, std::string& log) {
+  const auto add = [&](const char* tag, const RunInterval& interval, const auto& latency) {
+    const double start = run.started_at_unix_s + interval.start_s - log_start;
+    log += metrics::hdr_log_line(tag, start, interval.length_s,
+                                 metrics::decode_hdr(latency.histogram));
+  };
+  for (const RunInterval& interval : run.intervals) {
+    add("service_time", interval, interval.service_time_us);
+    if (interval.response_time_us) add("response_time", interval, *interval.response_time_us);
+  }
+}
+
+}  // namespace
+
+std::string histogram_log(const Result& result) {
+  double start = 0;
+  if (!result.runs.empty()) {
+    const auto first = std::min_element(result.runs.begin(), result.runs.end(),
+                                        [](const Run& left, const Run& right) {
+                                          return left.started_at_unix_s < right.started_at_unix_s;
+                                        });
+    start = first->started_at_unix_s;
+  }
+  std::string log = metrics::hdr_log_header(start);
+  for (const Run& run : result.runs) add_intervals(run, start, log);
+  return log;
 }
 
 }  // namespace offload::report

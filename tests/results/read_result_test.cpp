@@ -1,16 +1,16 @@
-#include "apps/report/result/read_result.hpp"
+#include "results/read_result.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "apps/report/result/write_result.hpp"
-#include "tests/report/sample.hpp"
+#include "results/write_result.hpp"
+#include "tests/results/sample.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace offload::report {
+namespace offload::results {
 namespace {
 
 using nlohmann::json;
@@ -25,8 +25,8 @@ std::string refusal(const std::string& text) {
 }
 
 json sample_json() {
-  report::Run run = open_loop_run();
-  run.errors["mismatch"] = 3;
+  Run run = open_loop_run();
+  run.errors = {{"mismatch", 3}};
   Result result = sample_result({run, run, run});
   result.repeats = {{"io_rate_miops", {1, 0.5, 1.5, 0.95}}};
   result.faults = {"a fault"};
@@ -38,7 +38,7 @@ TEST(ReadResult, TakesWhatWriteResultMakes) {
   const Result result = parse_result(text, "a.json");
   EXPECT_EQ(result.file, "a.json");
   ASSERT_EQ(result.runs.size(), 3U);
-  EXPECT_EQ(result.runs[0].errors.at("mismatch"), 3U);
+  EXPECT_EQ(result.runs[0].errors.at(0).second, 3U);
   EXPECT_EQ(result.runs[0].response_time_us->at(Statistic::max), 410);
   EXPECT_EQ(result.runs[0].intervals.at(1).service_time_us.max, 400);
   EXPECT_EQ(result.options.at(2).second, "\"reverse\"");
@@ -160,4 +160,4 @@ TEST(ReadResult, NamesTheFileThatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace offload::report
+}  // namespace offload::results

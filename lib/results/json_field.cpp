@@ -1,4 +1,4 @@
-#include "apps/report/result/json_field.hpp"
+#include "results/json_field.hpp"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/escape.hpp"
 
-namespace offload::report {
+namespace offload::results {
 namespace {
 
 using nlohmann::json;
@@ -130,4 +130,4 @@ std::string JsonField::scalar_json() const {
   return value_->dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-}  // namespace offload::report
+}  // namespace offload::results
