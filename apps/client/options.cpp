@@ -345,8 +345,7 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
     if (options.start_at && line.has(option)) return fmt::format("--start-at excludes {}", option);
   }
   double highest = options.rate.value_or(0);
-  if (scans_rates)
-    highest = *std::max_element(options.scan->values.begin(), options.scan->values.end());
+  if (scans_rates) highest = *std::ranges::max_element(options.scan->values);
   if (highest > kHighestThreadRate * options.thread_count) {
     return fmt::format("{}: a thread sends at most {:.0f} requests a second (increase -t)",
                        scans_rates ? "--scan" : "--rate", kHighestThreadRate);

@@ -71,11 +71,7 @@ void add_intervals(const Run& run, double log_start, std::string& log) {
 std::string histogram_log(const Result& result) {
   double start = 0;
   if (!result.runs.empty()) {
-    const auto first = std::min_element(result.runs.begin(), result.runs.end(),
-                                        [](const Run& left, const Run& right) {
-                                          return left.started_at_unix_s < right.started_at_unix_s;
-                                        });
-    start = first->started_at_unix_s;
+    start = std::ranges::min_element(result.runs, {}, &Run::started_at_unix_s)->started_at_unix_s;
   }
   std::string log = metrics::hdr_log_header(start);
   for (const Run& run : result.runs) add_intervals(run, start, log);

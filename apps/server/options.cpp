@@ -88,7 +88,7 @@ void add_tcp(cli::CommandLine& line, Options& options) {
   std::vector<std::string> cpus;
   for (const int cpu : core::allowed_cpus()) cpus.push_back(std::to_string(cpu));
   const auto take_cpu = [&options, cpus](const std::string& text) {
-    const bool there = std::find(cpus.begin(), cpus.end(), text) != cpus.end();
+    const bool there = std::ranges::find(cpus, text) != cpus.end();
     if (there) options.cpus.push_back(std::stoi(text));
     return there;
   };

@@ -29,8 +29,7 @@ std::string device_list(const std::vector<device::Device>& devices) {
   std::string text;
   for (const auto& device : devices) text += describe(device);
   const auto has = [&](device::Kind kind) {
-    return std::any_of(devices.begin(), devices.end(),
-                       [&](const auto& device) { return device.kind == kind; });
+    return std::ranges::any_of(devices, [&](const auto& device) { return device.kind == kind; });
   };
   if (!has(device::Kind::gpu)) text += "no GPU: " + device::list_gpus().why_none + "\n";
   if (!has(device::Kind::rdma))

@@ -29,7 +29,7 @@ std::string latencies(const Interval& total) {
   const auto response = total.response.summary();
   for (std::size_t i = 0; i < service.size(); ++i) {
     std::string name(service[i].first);
-    std::replace(name.begin(), name.end(), '_', '.');  // p99.9
+    std::ranges::replace(name, '_', '.');  // p99.9
     text += fmt::format("  {:<24}{:>14.3f}", name, service[i].second);
     if (both) text += fmt::format("  {:>14.3f}", response[i].second);
     text += '\n';

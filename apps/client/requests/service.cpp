@@ -20,7 +20,7 @@ const std::vector<std::string>& service_names() {
 }
 
 std::optional<Service> service_named(std::string_view name) noexcept {
-  const auto* const found = std::find(std::begin(kServiceNames), std::end(kServiceNames), name);
+  const auto* const found = std::ranges::find(kServiceNames, name);
   if (found == std::end(kServiceNames)) return std::nullopt;
   return static_cast<Service>(found - std::begin(kServiceNames));
 }

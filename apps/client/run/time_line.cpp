@@ -41,8 +41,7 @@ void TimeLine::add(std::size_t thread, const Interval& interval) {
   if (!second) second = std::make_unique<Interval>();
   second->merge(interval);
   last_of_thread_[thread] = index;
-  const auto [slowest, fastest] =
-      std::minmax_element(last_of_thread_.begin(), last_of_thread_.end());
+  const auto [slowest, fastest] = std::ranges::minmax_element(last_of_thread_);
   complete(std::max(*slowest, *fastest - kMostBehind));
 }
 

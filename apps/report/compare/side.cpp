@@ -31,7 +31,7 @@ std::vector<std::string> files_in(const std::string& folder) {
     throw core::Error(core::ErrorCode::not_found,
                       fmt::format("the folder '{}' has no file *.json", shown));
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
@@ -55,9 +55,7 @@ std::vector<const Run*> Side::runs() const {
   for (const Result& result : results) {
     for (const Run& run : result.runs) runs.push_back(&run);
   }
-  std::stable_sort(runs.begin(), runs.end(), [](const Run* left, const Run* right) {
-    return left->started_at_unix_s < right->started_at_unix_s;
-  });
+  std::ranges::stable_sort(runs, {}, &Run::started_at_unix_s);
   return runs;
 }
 

@@ -16,7 +16,7 @@ std::string without_blanks(std::string_view text) {
 
 /// "p99.9", where the format has "p99_9".
 std::string dotted(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '.');
+  std::ranges::replace(name, '_', '.');
   return name;
 }
 

@@ -38,9 +38,7 @@ std::vector<Placed> place_all(const std::vector<const Run*>& runs, const Run& me
       placed.push_back(place(interval, since + interval.start_s));
     }
   }
-  std::stable_sort(placed.begin(), placed.end(), [](const Placed& left, const Placed& right) {
-    return left.first < right.first;
-  });
+  std::ranges::stable_sort(placed, {}, &Placed::first);
   return placed;
 }
 

@@ -69,7 +69,7 @@ double median_of(const Result& result, Get get) {
 /// Not of a scan or a search, whose runs have no median that means anything.
 bool has_one_load(const Result& result) {
   const Run& first = result.runs.front();
-  return std::all_of(result.runs.begin(), result.runs.end(), [&](const Run& run) {
+  return std::ranges::all_of(result.runs, [&](const Run& run) {
     return run.offered_per_second == first.offered_per_second &&
            run.max_concurrent_messages == first.max_concurrent_messages;
   });
@@ -86,9 +86,8 @@ std::string headline_of(const Result& result) {
                          ? std::string()
                          : fmt::format("median of {} runs: ", result.runs.size());
   text += grouped(rate, 0) + " responses a second";
-  const bool response = std::all_of(result.runs.begin(), result.runs.end(), [](const Run& run) {
-    return run.response_time_us.has_value();
-  });
+  const bool response = std::ranges::all_of(
+      result.runs, [](const Run& run) { return run.response_time_us.has_value(); });
   text += response ? "; response time" : "; service time";
   for (const auto& [name, statistic] : {std::pair{" p50 ", Statistic::p50},
                                         {", p99 ", Statistic::p99},

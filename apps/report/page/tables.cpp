@@ -78,7 +78,7 @@ std::string latency_table(const std::string& caption, const std::string& member,
   for (std::size_t i = 0; i < kStatisticNames.size(); ++i) {
     const std::string name = kStatisticNames[i];
     std::string heading = name;
-    std::replace(heading.begin(), heading.end(), '_', '.');
+    std::ranges::replace(heading, '_', '.');
     double smallest = 1e9;
     for (const ShownRun& shown : runs) {
       const Latency* const latency = select(*shown.run);
@@ -99,20 +99,19 @@ const Latency* pointer_to(const std::optional<Latency>& latency) {
 }
 
 bool any(const std::vector<ShownRun>& runs, std::optional<Latency> Run::*member) {
-  return std::any_of(runs.begin(), runs.end(),
-                     [=](const ShownRun& shown) { return (shown.run->*member).has_value(); });
+  return std::ranges::any_of(
+      runs, [=](const ShownRun& shown) { return (shown.run->*member).has_value(); });
 }
 
 }  // namespace
 
 std::string throughput_table(const std::vector<ShownRun>& runs) {
   const auto any = [&](std::uint64_t Run::*member) {
-    return std::any_of(runs.begin(), runs.end(),
-                       [=](const ShownRun& shown) { return shown.run->*member != 0; });
+    return std::ranges::any_of(runs,
+                               [=](const ShownRun& shown) { return shown.run->*member != 0; });
   };
-  const bool open = std::any_of(runs.begin(), runs.end(), [](const ShownRun& shown) {
-    return shown.run->offered_per_second.has_value();
-  });
+  const bool open = std::ranges::any_of(
+      runs, [](const ShownRun& shown) { return shown.run->offered_per_second.has_value(); });
   std::vector<Column> columns = {
       {"offered /s", "offered_per_second", [](const Run& run) { return run.offered_per_second; }},
       {"achieved /s", "rate_per_second", [](const Run& run) { return run.io_rate_miops * 1e6; }},
@@ -132,7 +131,7 @@ std::string throughput_table(const std::vector<ShownRun>& runs) {
   }
   const auto verdict = [](const Run& run) {
     std::string words = run.verdict_code;
-    std::replace(words.begin(), words.end(), '_', ' ');
+    std::ranges::replace(words, '_', ' ');
     return html_text(words);
   };
   return table("Throughput", runs, columns, "verdict", verdict);
