@@ -1,10 +1,11 @@
 #include "apps/doctor/tree.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+
+#include "core/units.hpp"
 
 namespace offload::doctor {
 
@@ -30,11 +31,7 @@ std::optional<std::string> Tree::read(const std::string& path) const {
 
 std::optional<std::int64_t> Tree::number(const std::string& path) const {
   const auto text = read(path);
-  if (!text) return std::nullopt;
-  std::int64_t number = 0;
-  const char* const end = text->data() + text->size();
-  const auto [rest, error] = std::from_chars(text->data(), end, number);
-  return error == std::errc{} && rest == end ? std::optional(number) : std::nullopt;
+  return text ? core::parse_number<std::int64_t>(*text) : std::nullopt;
 }
 
 bool Tree::has(const std::string& path) const {

@@ -6,11 +6,11 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <charconv>
 #include <cstring>
 
 #include "core/error.hpp"
 #include "core/fd.hpp"
+#include "core/units.hpp"
 
 namespace offload::packets {
 namespace {
@@ -22,13 +22,11 @@ using core::ErrorCode;
 sockaddr_in read_endpoint(const std::string& text) {
   sockaddr_in endpoint{};
   const std::size_t colon = text.find(':');
-  unsigned port = 0;
   if (colon != std::string::npos) {
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
-    if (error == std::errc{} && rest == end && port != 0 && port <= 65535 &&
+    endpoint.sin_port = htons(
+        core::parse_number<std::uint16_t>(std::string_view(text).substr(colon + 1)).value_or(0));
+    if (endpoint.sin_port != 0 &&
         ::inet_pton(AF_INET, text.substr(0, colon).c_str(), &endpoint.sin_addr) == 1) {
-      endpoint.sin_port = htons(static_cast<std::uint16_t>(port));
       return endpoint;
     }
   }

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/units.hpp"
 
 namespace offload::worker {
 namespace {
@@ -28,9 +28,8 @@ std::optional<DatagramPlace> DatagramPlace::parse(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) return std::nullopt;
   DatagramPlace place;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, place.port);
-  if (error != std::errc{} || rest != end || place.port == 0) return std::nullopt;
+  place.port = core::parse_number<std::uint16_t>(text.substr(colon + 1)).value_or(0);
+  if (place.port == 0) return std::nullopt;
   std::string host = text.substr(0, colon);
   const bool is_v6 = host.starts_with('[') && host.ends_with(']');
   if (is_v6) host = host.substr(1, host.size() - 2);

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "cli/leave.hpp"
 #include "core/clock.hpp"
+#include "core/units.hpp"
 
 namespace CLI {
 class App;
@@ -128,14 +128,9 @@ Option add_clearing_flag(CommandLine& line, const std::string& names, bool& valu
 template <class Integer>
 Option add_integer(CommandLine& line, const std::string& names, Integer& value, Integer lowest,
                    Integer highest, const std::string& description) {
-  const auto read = [lowest, highest](const std::string& text) -> std::optional<Integer> {
-    Integer number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc{} || rest != end || number < lowest || number > highest) {
-      return std::nullopt;
-    }
-    return number;
+  const auto read = [lowest, highest](const std::string& text) {
+    const auto number = core::parse_number<Integer>(text);
+    return number && *number >= lowest && *number <= highest ? number : std::nullopt;
   };
   return add(line, with_value_name(names, "COUNT"), value, read,
              fmt::format("a whole number from {} to {}", lowest, highest), description);

@@ -93,7 +93,7 @@ class Reporter {
 
   void report_untrusted(const char* title, const Side& side) {
     const auto runs = side.runs();
-    const auto late = std::ranges::count(runs, "client_late", &Run::verdict_code);
+    const auto late = std::ranges::count(runs, std::string_view("client_late"), &Run::verdict_code);
     if (late == 0) return;
     line(
         fmt::format("warning: in {} of {} runs of {} the client itself was late: the latencies are "

@@ -1,7 +1,8 @@
 #include "apps/report/compare/threshold.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "core/units.hpp"
 
 namespace offload::report {
 namespace {
@@ -49,9 +50,7 @@ std::optional<Threshold> parse_threshold(std::string_view text) {
   if (!figure) return std::nullopt;
   threshold.figure = *figure;
   threshold.above = threshold.text[at] == '>';
-  const char* const end = threshold.text.data() + threshold.text.size();
-  const auto [rest, error] = std::from_chars(threshold.text.data() + at + 1, end, threshold.bound);
-  if (error != std::errc{} || rest != end) return std::nullopt;
+  threshold.bound = core::parse_number<double>(threshold.text.substr(at + 1)).value_or(-1);
   const bool in_range = threshold.bound >= 0 && threshold.bound <= kMostBound;
   const bool is_ratio = figure->kind != Figure::Kind::errors;
   if (!in_range || (is_ratio && threshold.bound == 0)) return std::nullopt;
