@@ -112,6 +112,18 @@ Option add(CommandLine& line, const std::string& names, Value& value, Read read,
   return add_value(line, names, take, allowed, description).default_str(default_of(value));
 }
 
+/// The same for one that may be said several times: each value that `read` makes is appended.
+template <class Value, class Read>
+Option add_each(CommandLine& line, const std::string& names, std::vector<Value>& values, Read read,
+                const std::string& allowed, const std::string& description) {
+  const auto take = [&values, read](const std::string& text) {
+    const std::optional<Value> value = read(text);
+    if (value) values.push_back(*value);
+    return value.has_value();
+  };
+  return add_values(line, names, take, allowed, description);
+}
+
 /// Any text; the default shown is what `value` holds.
 Option add_text(CommandLine& line, const std::string& names, std::string& value,
                 const std::string& description);
@@ -159,6 +171,8 @@ void add_foreign(CommandLine& line, const std::string& names, const std::string&
 /// "red, green"
 std::string listed(const std::vector<std::string>& names);
 
+/// Any text but an empty one, for add_each().
+std::optional<std::string> read_name(const std::string& text);
 // Used by the templates above.
 std::optional<core::Duration> read_time(const std::string& text, core::Duration shortest);
 std::optional<std::uint32_t> read_size(const std::string& text, std::uint32_t lowest,

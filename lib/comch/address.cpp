@@ -168,13 +168,9 @@ void add_path_options(cli::CommandLine& line, rdma::PathChoice& path) {
 }
 
 void add_allow_option(cli::CommandLine& line, Security& security) {
-  const auto take = [&security](const std::string& text) {
-    const auto range = net::AddressRange::parse(text);
-    if (range) security.allowed.push_back(*range);
-    return range.has_value();
-  };
-  cli::add_values(line, "--comch-allow CIDR", take, "a network, such as 10.0.0.0/8 or fd00::/8",
-                  "Accept peers only from this network. May be repeated. Default: from all");
+  cli::add_each(line, "--comch-allow CIDR", security.allowed, &net::AddressRange::parse,
+                "a network, such as 10.0.0.0/8 or fd00::/8",
+                "Accept peers only from this network. May be repeated. Default: from all");
 }
 
 }  // namespace offload::comch
