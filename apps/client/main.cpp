@@ -54,7 +54,7 @@ class Results {
       if (options_.duration) length = options_.warmup + *options_.duration;
       live_.begin(length, options_.is_open_loop());
     };
-    observer.on_second = [this](const Second& second) { live_.show(second); };
+    observer.on_second = [this](const results::RunInterval& second) { live_.show(second); };
     observer.on_turn = [this] { requests_.write_pending(); };
     return observer;
   }

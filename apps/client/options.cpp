@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cli/options.hpp"
+#include "core/units.hpp"
 
 namespace offload::client {
 namespace {
@@ -78,34 +79,17 @@ std::optional<Scan> read_scan(const std::string& text) {
 std::optional<Search> read_search(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos || text[0] != 'p') return std::nullopt;
-  double percent = 0;
-  const auto [rest, error] = std::from_chars(text.data() + 1, text.data() + colon, percent);
-  if (error != std::errc{} || rest != text.data() + colon) return std::nullopt;
+  const auto percent = core::parse_number<double>(text.substr(1, colon - 1));
   const auto bound = cli::read_time(text.substr(colon + 1), std::chrono::microseconds(1));
-  if (!bound || !(percent > 0 && percent < 100)) return std::nullopt;
-  return Search{text.substr(0, colon), percent / 100, *bound};
+  if (!bound || !percent || !(*percent > 0 && *percent < 100)) return std::nullopt;
+  return Search{text.substr(0, colon), *percent / 100, *bound};
 }
 
-std::optional<std::optional<double>> read_unix_time(const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || rest != end || !std::isfinite(value) || value < 0) return {};
+std::optional<double> read_unix_time(const std::string& text) {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  if (value > now.count() + kLongestWait) return {};
-  return value;
-}
-
-/// An optional value that is read by `read`.
-template <class Value, class Read>
-cli::Option add_optional(cli::CommandLine& line, const std::string& names,
-                         std::optional<Value>& value, Read read, const std::string& allowed,
-                         const std::string& description) {
-  const auto take = [&value, read](const std::string& text) {
-    value = read(text);
-    return value.has_value();
-  };
-  return cli::add_value(line, names, take, allowed, description);
+  const auto value = core::parse_number<double>(text);
+  const bool is_near = value && *value >= 0 && *value <= now.count() + kLongestWait;
+  return is_near ? value : std::nullopt;
 }
 
 void add_target(cli::CommandLine& line, Options& options) {
@@ -161,9 +145,8 @@ void add_load(cli::CommandLine& line, Options& options) {
                                   1'000'000'000'000,
                                   "Reconnect after this number of requests on a connection")
       .default_str("never");
-  const auto rate = add_optional(
-      line, "--rate RATE", options.rate, [](const std::string& text) { return read_rate(text); },
-      "a rate from 0.001, such as 500, 20k or 1.5m",
+  const auto rate = cli::add(
+      line, "--rate RATE", options.rate, read_rate, "a rate from 0.001, such as 500, 20k or 1.5m",
       "Open loop: send requests at this rate, by the clock, however slow the server is. "
       "Default: a closed loop, which always has --max-concurrent-messages in flight");
   cli::add(
@@ -197,23 +180,21 @@ void add_runs(cli::CommandLine& line, Options& options) {
           .excludes(count);
   cli::add_time(line, "--warmup", options.warmup, core::Duration{},
                 "Send for this time before the measurement begins");
-  add_optional(
-      line, "--start-at TIME", options.start_at,
-      [](const std::string& text) { return read_unix_time(text).value_or(std::nullopt); },
-      "a time in seconds since the epoch, at most a day from now",
-      "Begin to send at this wall clock time, in seconds since the epoch, together with other "
-      "clients. Default: when connected");
+  cli::add(line, "--start-at TIME", options.start_at, read_unix_time,
+           "a time in seconds since the epoch, at most a day from now",
+           "Begin to send at this wall clock time, in seconds since the epoch, together with other "
+           "clients. Default: when connected");
   const auto repeat = cli::add_integer<std::uint32_t>(
       line, "--repeat", options.repeat, 1, 1000,
       "Repeat the load; from 3 runs on, report medians with confidence intervals");
-  const auto scan = add_optional(line, "--scan VALUES", options.scan, read_scan,
-                                 "such as rate=10k,20k,40k or depth=1,16,128",
-                                 "Run once for each value: rate=RATE,... or depth=COUNT,... "
-                                 "(requests in flight per connection)");
-  add_optional(line, "--search PERCENTILE:SECONDS", options.search, read_search,
-               "a percentile and its bound, such as p99:500us",
-               "Find the highest rate at which this percentile of the response time stays within "
-               "this bound, by runs of --duration each, starting at --rate")
+  const auto scan = cli::add(line, "--scan VALUES", options.scan, read_scan,
+                             "such as rate=10k,20k,40k or depth=1,16,128",
+                             "Run once for each value: rate=RATE,... or depth=COUNT,... "
+                             "(requests in flight per connection)");
+  cli::add(line, "--search PERCENTILE:SECONDS", options.search, read_search,
+           "a percentile and its bound, such as p99:500us",
+           "Find the highest rate at which this percentile of the response time stays within "
+           "this bound, by runs of --duration each, starting at --rate")
       .needs(duration)
       .excludes(repeat)
       .excludes(scan);
@@ -297,10 +278,9 @@ void add_errors(cli::CommandLine& line, Options& options) {
   const auto read_deadline = [](const std::string& text) {
     return cli::read_time(text, std::chrono::microseconds(1));
   };
-  add_optional(line, "--deadline SECONDS", options.deadline, read_deadline,
-               "a time from 1us to 1000h",
-               "Count a right response as an error if it arrives later than this after the request "
-               "was due. Default: no deadline");
+  cli::add(line, "--deadline SECONDS", options.deadline, read_deadline, "a time from 1us to 1000h",
+           "Count a right response as an error if it arrives later than this after the request "
+           "was due. Default: no deadline");
 }
 
 void add_output(cli::CommandLine& line, Options& options) {
@@ -345,8 +325,7 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
     if (options.start_at && line.has(option)) return fmt::format("--start-at excludes {}", option);
   }
   double highest = options.rate.value_or(0);
-  if (scans_rates)
-    highest = *std::max_element(options.scan->values.begin(), options.scan->values.end());
+  if (scans_rates) highest = *std::ranges::max_element(options.scan->values);
   if (highest > kHighestThreadRate * options.thread_count) {
     return fmt::format("{}: a thread sends at most {:.0f} requests a second (increase -t)",
                        scans_rates ? "--scan" : "--rate", kHighestThreadRate);

@@ -35,8 +35,8 @@ class CudaRunner final : public Runner {
         host_(1) {
     gpu::check_cuda(cudaMemcpy(host_.get(), &plan.host, sizeof plan.host, cudaMemcpyHostToDevice),
                     "cudaMemcpy of the host's addresses");
-    std::copy(plan.frames.begin(), plan.frames.end(), frames_.get());
-    std::copy(plan.lengths.begin(), plan.lengths.end(), lengths_.get());
+    std::ranges::copy(plan.frames, frames_.get());
+    std::ranges::copy(plan.lengths, lengths_.get());
     const auto* const queues = image_.queues();
     for (std::size_t i = 0; i < image_.queue_count(); ++i) {
       LaneWork& work = works_.get()[i];

@@ -118,7 +118,7 @@ void Benchmark::prepare_memory() {
       if (is_one_sided(options_.operation)) {
         make(bytes, *endpoint, is_requester(), slot);
       } else {
-        std::fill(bytes.begin(), bytes.end(), std::byte{0});
+        std::ranges::fill(bytes, std::byte{0});
       }
     }
   }

@@ -20,7 +20,7 @@ std::size_t lines(std::size_t bytes) noexcept {
 }
 
 std::size_t stride_of(const Options& options) noexcept {
-  return lines(*std::max_element(options.sizes.begin(), options.sizes.end()));
+  return lines(*std::ranges::max_element(options.sizes));
 }
 
 bool sends_data(Operation operation) noexcept {
@@ -306,7 +306,7 @@ void Endpoint::exchange_hello() {
                          .bytes(device)
                          .take();
   if (hello.size() > kHelloBytes) throw Error(ErrorCode::invalid_value, "too many sizes");
-  std::copy(hello.begin(), hello.end(), hello_->dataroom().begin());
+  std::ranges::copy(hello, hello_->dataroom().begin());
   static_cast<void>(hello_->set_data(0, hello.size()));
   // The responder connected first, so it receives the requester's hello, and answers.
   if (options_.role == Role::requester) control(kHello, hello_.get());

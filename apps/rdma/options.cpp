@@ -65,7 +65,7 @@ constexpr std::array kNames = {"send",     "recv",       "write",      "read",  
 static_assert(kNames.size() == static_cast<std::size_t>(Operation::copy) + 1);
 
 std::optional<Operation> operation_named(std::string_view name) {
-  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
+  const auto* const found = std::ranges::find(kNames, name);
   if (found == kNames.end()) return std::nullopt;
   return static_cast<Operation>(found - kNames.begin());
 }
@@ -164,7 +164,7 @@ bool one_at_a_time(Operation operation) noexcept {
 bool has_device_functions(Operation operation) noexcept {
   constexpr std::array kWithout = {Operation::sync_event, Operation::multi_conn, Operation::burst,
                                    Operation::ordered};
-  return std::find(kWithout.begin(), kWithout.end(), operation) == kWithout.end();
+  return std::ranges::find(kWithout, operation) == kWithout.end();
 }
 
 bool shares_a_queue(Operation operation) noexcept {
@@ -225,7 +225,7 @@ std::string wrong_with(const Options& options) {
   }
   if (auto wrong = wrong_with_initiator(options); !wrong.empty()) return wrong;
   if (options.batch > options.in_flight) return "--batch must be at most --in-flight";
-  const auto largest = *std::max_element(options.sizes.begin(), options.sizes.end());
+  const auto largest = *std::ranges::max_element(options.sizes);
   if (7ULL * options.connections * (options.in_flight + 4) * largest > kMostMemory) {
     return "--size, --in-flight and --connections need too much memory; at most 8 GiB are allowed";
   }

@@ -34,7 +34,7 @@ std::string latency_heads(const BenchmarkResult& result) {
   std::string heads;
   for (const auto& [name, time] : result.latency.summary()) {
     std::string head = fmt::format("{}[us]", name);
-    std::replace(head.begin(), head.end(), '_', '.');
+    std::ranges::replace(head, '_', '.');
     heads += fmt::format(" {:>11}", head);
   }
   return heads;

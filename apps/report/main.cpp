@@ -2,21 +2,26 @@
 
 #include "apps/report/compare/comparison_report.hpp"
 #include "apps/report/compare/side.hpp"
+#include "apps/report/histograms.hpp"
 #include "apps/report/merge/merge.hpp"
 #include "apps/report/options.hpp"
 #include "apps/report/page/page.hpp"
-#include "apps/report/result/read_result.hpp"
-#include "apps/report/result/write_result.hpp"
 #include "cli/output_file.hpp"
 #include "core/exit_status.hpp"
 #include "core/log.hpp"
+#include "results/read_result.hpp"
+#include "results/write_result.hpp"
 
 namespace offload::report {
 namespace {
 
+/// The beginning of a result, apart from blanks, and that of a log.
+constexpr std::string_view kResultMarker = R"({"program": "offload-client")";
+constexpr std::string_view kLogMarker = "#[Histogram log format version";
+
 std::vector<Result> read_all(const std::vector<std::string>& files) {
   std::vector<Result> results;
-  for (const std::string& file : files) results.push_back(read_result(file));
+  for (const std::string& file : files) results.push_back(results::read_result(file));
   return results;
 }
 
@@ -27,7 +32,8 @@ int run(const MergeOptions& options) {
   for (const std::string& warning : merged.warnings) {
     core::print_error("offload-report", "warning: " + warning);
   }
-  cli::OutputFile(options.output, "--output", kResultMarker).write(result_text(merged.result));
+  cli::OutputFile(options.output, "--output", kResultMarker)
+      .write(results::result_text(merged.result));
   if (!options.histogram_log.empty()) {
     cli::OutputFile(options.histogram_log, "--hlog", kLogMarker)
         .write(histogram_log(merged.result));

@@ -42,11 +42,8 @@ constexpr const char* kCompareFooter =
     "invalid; 2 an invalid command line; 3 no verdict: too few repeats or too much noise.";
 
 void add_results(cli::CommandLine& line, std::vector<std::string>& results) {
-  const auto take = [&results](const std::string& text) {
-    results.push_back(text);
-    return !text.empty();
-  };
-  cli::add_values(line, "RESULT", take, "a file", "Results of offload-client").required();
+  cli::add_each(line, "RESULT", results, cli::read_name, "a file", "Results of offload-client")
+      .required();
 }
 
 void add_output(cli::CommandLine& line, std::string& output, const std::string& description) {
@@ -77,14 +74,9 @@ cli::CommandLine& add_compare(cli::CommandLine& line, CompareOptions& options) {
       line.add_command("compare", "Compare a new result with an older one, for CI", kCompareFooter);
   cli::add_text(command, "BASE", options.base, "Compare with this result").required();
   cli::add_text(command, "NEW", options.candidate, "Check that this is not worse").required();
-  const auto take = [&options](const std::string& text) {
-    const auto threshold = parse_threshold(text);
-    if (threshold) options.thresholds.push_back(*threshold);
-    return threshold.has_value();
-  };
-  cli::add_values(command, "--fail EXPRESSION", take,
-                  "FIGURE > NUMBER or FIGURE < NUMBER, such as 'p99>1.2' or 'rate<0.9'",
-                  "Fail if this expression is true. May be repeated")
+  cli::add_each(command, "--fail EXPRESSION", options.thresholds, parse_threshold,
+                "FIGURE > NUMBER or FIGURE < NUMBER, such as 'p99>1.2' or 'rate<0.9'",
+                "Fail if this expression is true. May be repeated")
       .one_each();
   return command;
 }

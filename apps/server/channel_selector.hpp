@@ -1,14 +1,18 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "channel/requester.hpp"
 #include "comch/proxy/worker_proxy.hpp"
 #include "comch/session/worker_channel.hpp"
+#include "core/error.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::server {
 
@@ -19,18 +23,48 @@ namespace offload::server {
 class ChannelSelector {
  public:
   /// `requester` outlives it and is in the memory of `first`.
-  ChannelSelector(channel::Requester& requester, std::shared_ptr<comch::WorkerChannel> first);
+  ChannelSelector(channel::Requester& requester, std::shared_ptr<comch::WorkerChannel> first)
+      : requester_(&requester) {
+    add(std::move(first));
+    current_ = lines_.front();
+  }
 
   /// A worker is there.
-  void add(std::shared_ptr<comch::WorkerChannel> channel);
+  void add(std::shared_ptr<comch::WorkerChannel> channel) {
+    lines_.push_back(std::make_shared<Line>(Line{std::move(channel)}));
+  }
   /// It is gone: nothing that it writes is read any more.
-  void remove(comch::WorkerId worker);
+  void remove(comch::WorkerId worker) {
+    if (serving_ == worker) {
+      requester_->set_wakeup(channel::Wakeup::none);
+      serving_ = 0;
+    }
+    if (current_->channel->worker == worker) current_->proxy.reset();
+    std::erase_if(lines_, [&](const auto& line) { return line->channel->worker == worker; });
+  }
   /// Sets the worker to use; 0: none.
   void select(comch::WorkerId worker) noexcept { selected_ = worker; }
 
   /// Moves the requester if it must move and can. Must be called with all responses released.
   /// Returns whether it moved.
-  bool progress();
+  bool progress() {
+    if (selected_ == serving_) return false;
+    if (serving_ != 0) {
+      if (requester_->awaited() != 0) return false;
+      requester_->set_wakeup(channel::Wakeup::none);
+      serving_ = 0;
+    }
+    const auto line = find(selected_);
+    if (!line || line->lost) return selected_ == 0;
+    try {
+      move_to(line);
+      serving_ = selected_;
+    } catch (const std::exception& error) {
+      line->lost = true;
+      loss_ = {selected_, core::what_of(error)};
+    }
+    return true;
+  }
 
   /// The worker that the requester is with; 0: none.
   [[nodiscard]] comch::WorkerId serving() const noexcept { return serving_; }
@@ -46,7 +80,14 @@ class ChannelSelector {
     comch::WorkerId worker;
     std::string reason;
   };
-  [[nodiscard]] std::optional<Loss> take_loss();
+  [[nodiscard]] std::optional<Loss> take_loss() {
+    for (const auto& line : lines_) {
+      if (line->lost || !line->proxy || line->proxy->failure() == nullptr) continue;
+      line->lost = true;
+      loss_ = {line->channel->worker, *line->proxy->failure()};
+    }
+    return std::exchange(loss_, std::nullopt);
+  }
   /// Whether take_loss() would tell of the worker that serves, or of one that was to.
   [[nodiscard]] bool has_loss() const noexcept {
     return loss_.has_value() ||
@@ -61,8 +102,24 @@ class ChannelSelector {
     bool lost = false;
   };
 
-  [[nodiscard]] std::shared_ptr<Line> find(comch::WorkerId worker) const;
-  void move_to(const std::shared_ptr<Line>& line);
+  [[nodiscard]] std::shared_ptr<Line> find(comch::WorkerId worker) const {
+    const auto found = std::ranges::find_if(
+        lines_, [&](const auto& line) { return line->channel->worker == worker; });
+    return found != lines_.end() ? *found : nullptr;
+  }
+  void move_to(const std::shared_ptr<Line>& line) {
+    comch::WorkerChannel& channel = *line->channel;
+    const auto endpoint = channel.memory.endpoint(line->next);
+    if (channel.endpoint) {
+      line->proxy = std::make_unique<comch::WorkerProxy>(*requester_, endpoint,
+                                                         std::exchange(channel.endpoint, {}));
+    }
+    if (line == current_) return requester_->set_wakeup(channel.wakeup);
+    const std::uint64_t posted = requester_->slots().posted();
+    requester_->move_to(endpoint, channel.wakeup);
+    current_->next = posted;
+    current_ = line;
+  }
 
   channel::Requester* requester_;
   std::vector<std::shared_ptr<Line>> lines_;

@@ -63,15 +63,10 @@ void add_ports(cli::CommandLine& line, Options& options) {
                fmt::format("Process requests with this service of the worker, "
                            "from a module (docs/reference/services.md) or built in: {}",
                            cli::listed(services)));
-  const auto take_listen = [&options](const std::string& text) {
-    const auto listen = read_listen(text);
-    if (listen) options.listens.push_back(*listen);
-    return listen.has_value();
-  };
-  cli::add_values(line, "--listen PORT=NAME", take_listen,
-                  "PORT=NAME, a port and the name of a service",
-                  "Instead of -p and --service: listen on this TCP port for this service, with "
-                  "separate I/O threads and channels. May be repeated")
+  cli::add_each(line, "--listen PORT=NAME", options.listens, read_listen,
+                "PORT=NAME, a port and the name of a service",
+                "Instead of -p and --service: listen on this TCP port for this service, with "
+                "separate I/O threads and channels. May be repeated")
       .excludes(port)
       .excludes(service);
 }
@@ -87,14 +82,14 @@ void add_tcp(cli::CommandLine& line, Options& options) {
       "channel; a new connection goes to the thread with the fewest");
   std::vector<std::string> cpus;
   for (const int cpu : core::allowed_cpus()) cpus.push_back(std::to_string(cpu));
-  const auto take_cpu = [&options, cpus](const std::string& text) {
-    const bool there = std::find(cpus.begin(), cpus.end(), text) != cpus.end();
-    if (there) options.cpus.push_back(std::stoi(text));
-    return there;
+  const auto read_cpu = [cpus](const std::string& text) {
+    const bool there = std::ranges::find(cpus, text) != cpus.end();
+    return there ? core::parse_number<int>(text) : std::nullopt;
   };
-  cli::add_values(line, "--cpu CPU", take_cpu, "an allowed processor: " + cli::listed(cpus),
-                  "Instead of --threads: run one I/O thread on this processor, with its memory on "
-                  "the same NUMA node. May be repeated")
+  cli::add_each(line, "--cpu CPU", options.cpus, read_cpu,
+                "an allowed processor: " + cli::listed(cpus),
+                "Instead of --threads: run one I/O thread on this processor, with its memory on "
+                "the same NUMA node. May be repeated")
       .excludes(threads);
 }
 

@@ -286,7 +286,7 @@ void RequestPath::on_response(channel::PostRecvTask& task) {
   protocol::store_header(frame, MessageId::client_response,
                          static_cast<std::uint32_t>(payload.size()));
   if (payload.size() <= kShortPayload) {
-    std::copy(payload.begin(), payload.end(), frame + protocol::kFrameHeaderSize);
+    std::ranges::copy(payload, frame + protocol::kFrameHeaderSize);
     output_.commit(chain, protocol::kFrameHeaderSize + payload.size());
   } else {
     output_.commit(chain, protocol::kFrameHeaderSize);

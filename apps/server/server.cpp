@@ -364,8 +364,7 @@ void Server::shut_down() {
   listeners_.clear();
   for (const auto& thread : threads_) thread->drain();
   const auto drained = [&] {
-    return std::all_of(threads_.begin(), threads_.end(),
-                       [](const auto& thread) { return thread->drained(); });
+    return std::ranges::all_of(threads_, [](const auto& thread) { return thread->drained(); });
   };
   while (!drained() && engine_.run_time() < drain_deadline) {
     turn(std::min(drain_deadline, engine_.run_time() + kDrainPoll));

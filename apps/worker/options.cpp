@@ -55,15 +55,13 @@ void add_backend(cli::CommandLine& line, Options& options) {
                   "Process the requests with a persistent kernel (cuda), with copies and a kernel "
                   "launch for each batch, for comparison (graph), with threads (cpu), or with cuda "
                   "if there is a GPU and else with cpu (auto)");
-  const auto take_address = [&options](const std::string& text) {
-    if (!device::is_pci_address(text)) return false;
-    options.gpu_pci_addresses.push_back(text);
-    return true;
+  const auto read_address = [](const std::string& text) {
+    return device::is_pci_address(text) ? std::optional(text) : std::nullopt;
   };
-  cli::add_values(line, "-g,--gpu-pci-addr ADDRESS", take_address,
-                  "a PCI address, such as 0000:01:00.0",
-                  "Use this GPU. May be repeated: each GPU attaches as a separate worker. Default: "
-                  "the first GPU");
+  cli::add_each(line, "-g,--gpu-pci-addr ADDRESS", options.gpu_pci_addresses, read_address,
+                "a PCI address, such as 0000:01:00.0",
+                "Use this GPU. May be repeated: each GPU attaches as a separate worker. Default: "
+                "the first GPU");
   cli::add(line, "--warps-per-channel COUNT", options.warps_per_channel, read_warps,
            fmt::format("a multiple of {} up to {}", kernels::kWarpsPerBlock, kMostWarps),
            "cuda: process this number of messages of a channel at a time")
@@ -85,22 +83,19 @@ void add_backend(cli::CommandLine& line, Options& options) {
 }
 
 void add_services(cli::CommandLine& line, Options& options) {
-  const auto take_module = [&options](const std::string& text) {
-    options.service_modules.push_back(text);
-    return !text.empty();
-  };
-  cli::add_values(
-      line, "--service-module FILE", take_module, "a shared library with a service",
+  cli::add_each(
+      line, "--service-module FILE", options.service_modules, cli::read_name,
+      "a shared library with a service",
       "Load a service from this module (docs/reference/services.md), in addition to those built "
       "in. May be repeated");
-  const auto take_source = [&options](const std::string& text) {
-    options.service_sources.push_back(text);
-    return text.ends_with(".cu") || text.ends_with(".cpp");
+  const auto read_source = [](const std::string& text) {
+    const bool is_source = text.ends_with(".cu") || text.ends_with(".cpp");
+    return is_source ? std::optional(text) : std::nullopt;
   };
-  cli::add_values(
-      line, "--service-source FILE", take_source, "a file whose name ends in .cu or .cpp",
-      "Compile this source of a service now, with the nvcc or C++ compiler of this "
-      "machine, as this user, and load it (docs/reference/services.md). May be repeated");
+  cli::add_each(line, "--service-source FILE", options.service_sources, read_source,
+                "a file whose name ends in .cu or .cpp",
+                "Compile this source of a service now, with the nvcc or C++ compiler of this "
+                "machine, as this user, and load it (docs/reference/services.md). May be repeated");
   const auto take_option = [&options](const std::string& text) {
     return backend::add_service_option(options.service_options, text);
   };

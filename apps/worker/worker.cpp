@@ -358,7 +358,7 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
         Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
   } else {
     // A data connection that broke says more than the end of the control connection that follows.
-    const auto broken = std::find_if(channels_.begin(), channels_.end(), [](const auto& attached) {
+    const auto broken = std::ranges::find_if(channels_, [](const auto& attached) {
       return attached.link && attached.link->failure() != nullptr;
     });
     reason_ =

@@ -204,6 +204,10 @@ std::string listed(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::optional<std::string> read_name(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
 std::optional<core::Duration> read_time(const std::string& text, core::Duration shortest) {
   const auto time = core::parse_duration(text);
   return time && *time >= shortest ? time : std::nullopt;

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "cli/leave.hpp"
 #include "core/clock.hpp"
+#include "core/units.hpp"
 
 namespace CLI {
 class App;
@@ -112,6 +112,18 @@ Option add(CommandLine& line, const std::string& names, Value& value, Read read,
   return add_value(line, names, take, allowed, description).default_str(default_of(value));
 }
 
+/// The same for one that may be said several times: each value that `read` makes is appended.
+template <class Value, class Read>
+Option add_each(CommandLine& line, const std::string& names, std::vector<Value>& values, Read read,
+                const std::string& allowed, const std::string& description) {
+  const auto take = [&values, read](const std::string& text) {
+    const std::optional<Value> value = read(text);
+    if (value) values.push_back(*value);
+    return value.has_value();
+  };
+  return add_values(line, names, take, allowed, description);
+}
+
 /// Any text; the default shown is what `value` holds.
 Option add_text(CommandLine& line, const std::string& names, std::string& value,
                 const std::string& description);
@@ -128,14 +140,9 @@ Option add_clearing_flag(CommandLine& line, const std::string& names, bool& valu
 template <class Integer>
 Option add_integer(CommandLine& line, const std::string& names, Integer& value, Integer lowest,
                    Integer highest, const std::string& description) {
-  const auto read = [lowest, highest](const std::string& text) -> std::optional<Integer> {
-    Integer number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc{} || rest != end || number < lowest || number > highest) {
-      return std::nullopt;
-    }
-    return number;
+  const auto read = [lowest, highest](const std::string& text) {
+    const auto number = core::parse_number<Integer>(text);
+    return number && *number >= lowest && *number <= highest ? number : std::nullopt;
   };
   return add(line, with_value_name(names, "COUNT"), value, read,
              fmt::format("a whole number from {} to {}", lowest, highest), description);
@@ -164,6 +171,8 @@ void add_foreign(CommandLine& line, const std::string& names, const std::string&
 /// "red, green"
 std::string listed(const std::vector<std::string>& names);
 
+/// Any text but an empty one, for add_each().
+std::optional<std::string> read_name(const std::string& text);
 // Used by the templates above.
 std::optional<core::Duration> read_time(const std::string& text, core::Duration shortest);
 std::optional<std::uint32_t> read_size(const std::string& text, std::uint32_t lowest,

@@ -3,13 +3,13 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "cli/options.hpp"
 #include "comch/transport/local/runtime_folder.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/units.hpp"
 
 namespace offload::comch {
 namespace {
@@ -47,9 +47,9 @@ std::string parse_host_and_port(std::string_view text, Address& address) {
   if (colon == std::string_view::npos) return "has no port";
   address.host = text.substr(0, colon);
   if (address.host.empty()) return "has no host";
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
-  return error == std::errc{} && stop == end ? "" : "has no port from 0 to 65535";
+  const auto port = core::parse_number<std::uint16_t>(text.substr(colon + 1));
+  address.port = port.value_or(0);
+  return port ? "" : "has no port from 0 to 65535";
 }
 
 bool Address::local() const {
@@ -168,13 +168,9 @@ void add_path_options(cli::CommandLine& line, rdma::PathChoice& path) {
 }
 
 void add_allow_option(cli::CommandLine& line, Security& security) {
-  const auto take = [&security](const std::string& text) {
-    const auto range = net::AddressRange::parse(text);
-    if (range) security.allowed.push_back(*range);
-    return range.has_value();
-  };
-  cli::add_values(line, "--comch-allow CIDR", take, "a network, such as 10.0.0.0/8 or fd00::/8",
-                  "Accept peers only from this network. May be repeated. Default: from all");
+  cli::add_each(line, "--comch-allow CIDR", security.allowed, &net::AddressRange::parse,
+                "a network, such as 10.0.0.0/8 or fd00::/8",
+                "Accept peers only from this network. May be repeated. Default: from all");
 }
 
 }  // namespace offload::comch

@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
 #include "core/fd.hpp"
+#include "core/units.hpp"
 
 namespace offload::core {
 namespace {
@@ -27,9 +27,7 @@ std::string_view environment(const char* name) {
 
 /// Returns 0 for text that is not a number.
 std::int64_t number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && rest == text.data() + text.size() ? value : 0;
+  return parse_number<std::int64_t>(text).value_or(0);
 }
 
 }  // namespace

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <ctime>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/units.hpp"
 #include "metrics/hdr_codec.hpp"
 
 namespace offload::metrics {
@@ -35,10 +35,8 @@ std::string date_of(double unix_s) {
 }
 
 std::optional<double> number_in(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return {};
-  return value;
+  const auto value = core::parse_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 /// Takes what is before `separator` off the front; all of it if there is none.

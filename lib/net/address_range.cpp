@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include <charconv>
+#include "core/units.hpp"
 
 namespace offload::net {
 
@@ -28,9 +28,9 @@ std::optional<AddressRange> AddressRange::parse(const std::string& text) {
   }
   range.bits_ = most;
   if (slash != std::string::npos) {
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data() + slash + 1, end, range.bits_);
-    if (error != std::errc{} || rest != end || range.bits_ > most) return std::nullopt;
+    const auto bits = core::parse_number<unsigned>(text.substr(slash + 1));
+    if (!bits || *bits > most) return std::nullopt;
+    range.bits_ = *bits;
   }
   range.bits_ += before;
   range.prefix_ = first_bits(range.prefix_, range.bits_);

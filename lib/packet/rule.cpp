@@ -6,12 +6,12 @@
 #include <netinet/in.h>
 
 #include <array>
-#include <charconv>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/units.hpp"
 
 namespace offload::packet {
 namespace {
@@ -32,11 +32,8 @@ std::vector<std::string_view> words_of(std::string_view text) {
 }
 
 std::optional<unsigned> number_of(std::string_view text, unsigned most) {
-  unsigned number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || rest != end || number > most) return std::nullopt;
-  return number;
+  const auto number = core::parse_number<unsigned>(text);
+  return number && *number <= most ? number : std::nullopt;
 }
 
 bool read_ports(std::string_view text, __u16 (&ports)[2]) {

@@ -4,10 +4,10 @@
 #include <netinet/in.h>
 #include <strings.h>
 
-#include <charconv>
 #include <utility>
 
 #include "cli/options.hpp"
+#include "core/units.hpp"
 #include "net/unix_socket.hpp"
 
 namespace offload::telemetry {
@@ -22,9 +22,9 @@ std::optional<MetricsAddress> MetricsAddress::parse(const std::string& text) {
     // The end of an IPv6 address without brackets is ambiguous.
     if (!bracketed && endpoint.host.find(':') != std::string::npos) return std::nullopt;
   }
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + port, end, endpoint.port);
-  if (endpoint.host.empty() || error != std::errc{} || rest != end) return std::nullopt;
+  const auto number = core::parse_number<std::uint16_t>(text.substr(port));
+  if (endpoint.host.empty() || !number) return std::nullopt;
+  endpoint.port = *number;
   return endpoint;
 }
 

@@ -1,18 +1,19 @@
 #include "apps/client/report/result_json.hpp"
 
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
+#include <sys/utsname.h>
 
-#include "apps/client/report/machine.hpp"
-#include "metrics/hdr_codec.hpp"
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "results/write_result.hpp"
 #include "revision.hpp"
 
 namespace offload::client {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// The version of the results' format: a reader refuses an unknown one.
-constexpr int kFormat = 1;
 
 Json text_or_null(const std::string& text) {
   return text.empty() ? Json() : Json(text);
@@ -26,14 +27,13 @@ Json seconds_or_null(const std::optional<core::Duration>& duration) {
   return duration ? Json(core::to_seconds(*duration)) : Json();
 }
 
-const char* arrivals_of(const Options& options) {
+std::optional<std::string> arrivals_of(const Options& options) {
   if (!options.schedule.empty()) return "schedule";
-  if (!options.is_open_loop()) return nullptr;
+  if (!options.is_open_loop()) return std::nullopt;
   return options.arrivals == ArrivalKind::poisson ? "poisson" : "constant";
 }
 
 Json json_of(const Options& options) {
-  const auto* const arrivals = arrivals_of(options);
   const bool has_sizes = options.has_sizes();
   const bool has_count = !options.duration && options.schedule.empty();
   return {
@@ -45,7 +45,7 @@ Json json_of(const Options& options) {
       {"connections", options.connections},
       {"max_concurrent_messages", options.max_concurrent_messages},
       {"rate", number_or_null(options.rate)},
-      {"arrivals", arrivals != nullptr ? Json(arrivals) : Json()},
+      {"arrivals", text_or_null(arrivals_of(options).value_or(""))},
       {"schedule", text_or_null(options.schedule)},
       {"lag_tolerance_seconds", core::to_seconds(options.lag_tolerance)},
       {"seed", options.seed},
@@ -65,109 +65,59 @@ Json json_of(const Options& options) {
   };
 }
 
-Json json_of(const metrics::LatencyHistogram& histogram) {
-  Json json{{"count", histogram.count()}};
-  for (const auto& [name, microseconds] : histogram.summary()) json[name] = microseconds;
-  json["histogram"] = metrics::encode_hdr(histogram);
-  return json;
-}
-
-Json json_of(const LatencyFigures& figures) {
-  return {{"p50", figures.p50_us},
-          {"p99", figures.p99_us},
-          {"max", core::to_micros(figures.max)},
-          {"histogram", figures.histogram}};
-}
-
-Json intervals_of(const RunResult& result, bool open_loop) {
-  Json intervals = Json::array();
-  for (const Second& second : result.seconds) {
-    intervals.push_back({{"start_s", second.start_s},
-                         {"length_s", second.length_s},
-                         {"operations", second.answered},
-                         {"valid", second.valid},
-                         {"errors", second.errors},
-                         {"in_flight", second.in_flight},
-                         {"service_time_us", json_of(second.service)},
-                         {"response_time_us", open_loop ? json_of(second.response) : Json()}});
-  }
-  return intervals;
-}
-
-/// Returns the outcomes of requests that became due in an open loop.
-Json requests_of(const RunResult& result, bool open_loop) {
-  if (!open_loop) return {};
-  const Interval& total = *result.total;
-  return {{"due", total.due},
-          {"noticed_late", total.noticed_late},
-          {"held_back", total.held_back},
-          {"never_sent", total.never_sent},
-          {"unfinished", result.unfinished()}};
-}
-
-/// Returns the outcomes of requests over UDP.
-Json datagrams_of(const RunResult& result) {
-  if (!result.udp) return {};
-  const Interval& total = *result.total;
-  return {{"sent", total.sent},
-          {"answered", total.answered},
-          {"lost", total.lost},
-          {"duplicates", total.duplicates},
-          {"late", total.late_answers},
-          {"wrong", result.wrong()},
-          {"sent_again", total.sent_again}};
-}
-
-Json json_of(const RunResult& result, const Options& options) {
+results::Run run_of(const RunResult& result, const Options& options) {
   const Interval& total = *result.total;
   const bool open_loop = options.is_open_loop();
-  const auto* const arrivals = arrivals_of(options);
-  Json errors = Json::object();
+  results::Run run;
+  run.started_at_unix_s = result.started_at_unix_s;
+  run.offered_per_second = result.setting.rate;
+  run.arrivals = arrivals_of(options);
+  run.connections = std::uint64_t{options.thread_count} * options.connections;
+  run.max_concurrent_messages = result.setting.max_concurrent_messages;
+  run.warmup_seconds = core::to_seconds(options.warmup);
+  run.duration_seconds = core::to_seconds(result.duration);
+  run.operation_count = total.answered;
+  run.valid_responses = total.valid;
+  run.unanswered_requests = result.unanswered;
+  run.tx_bytes = total.tx_bytes;
+  run.rx_bytes = total.rx_bytes;
+  run.tx_data_rate_gib_s = result.tx_gib_per_second();
+  run.rx_data_rate_gib_s = result.rx_gib_per_second();
+  run.io_rate_miops = result.million_operations_per_second();
   total.errors.for_each(
-      [&](std::string_view name, std::uint64_t count) { errors[std::string(name)] = count; });
-  return {
-      {"started_at_unix_s", result.started_at_unix_s},
-      {"offered_per_second", number_or_null(result.setting.rate)},
-      {"arrivals", arrivals != nullptr ? Json(arrivals) : Json()},
-      {"connections", std::uint64_t{options.thread_count} * options.connections},
-      {"max_concurrent_messages", result.setting.max_concurrent_messages},
-      {"warmup_seconds", core::to_seconds(options.warmup)},
-      {"duration_seconds", core::to_seconds(result.duration)},
-      {"operation_count", total.answered},
-      {"valid_responses", total.valid},
-      {"unanswered_requests", result.unanswered},
-      {"tx_bytes", total.tx_bytes},
-      {"rx_bytes", total.rx_bytes},
-      {"tx_data_rate_gib_s", result.tx_gib_per_second()},
-      {"rx_data_rate_gib_s", result.rx_gib_per_second()},
-      {"io_rate_miops", result.million_operations_per_second()},
-      {"errors", errors},
-      {"datagrams", datagrams_of(result)},
-      {"service_time_us", json_of(total.service)},
-      {"response_time_us", open_loop ? json_of(total.response) : Json()},
-      {"schedule_lag_us", open_loop ? json_of(total.lag) : Json()},
-      {"connect_time_us", json_of(total.connect)},
-      {"requests", requests_of(result, open_loop)},
-      {"in_flight",
-       {{"mean", result.mean_in_flight()}, {"by_littles_law", result.in_flight_by_littles_law()}}},
-      {"client_busy", result.busy},
-      {"verdict", {{"code", name_of(result.verdict.code)}, {"text", result.verdict.text}}},
-      {"intervals", intervals_of(result, open_loop)},
-  };
-}
-
-Json json_of(const metrics::Estimate& estimate) {
-  return {{"median", estimate.middle},
-          {"low", estimate.low},
-          {"high", estimate.high},
-          {"confidence", 0.95}};
-}
-
-Json repeats_of(const Campaign& campaign) {
-  if (campaign.estimates.empty()) return {};
-  Json json = Json::object();
-  for (const auto& [name, estimate] : campaign.estimates) json[name] = json_of(estimate);
-  return json;
+      [&](std::string_view name, std::uint64_t count) { run.errors.emplace_back(name, count); });
+  run.datagrams.emplace();
+  if (result.udp) {
+    run.datagrams = {{"sent", total.sent},
+                     {"answered", total.answered},
+                     {"lost", total.lost},
+                     {"duplicates", total.duplicates},
+                     {"late", total.late_answers},
+                     {"wrong", result.wrong()},
+                     {"sent_again", total.sent_again}};
+  }
+  run.service_time_us = results::Latency::of(total.service);
+  run.connect_time_us = results::Latency::of(total.connect);
+  run.requests.emplace();
+  if (open_loop) {
+    run.response_time_us = results::Latency::of(total.response);
+    run.schedule_lag_us = results::Latency::of(total.lag);
+    run.requests = {{"due", total.due},
+                    {"noticed_late", total.noticed_late},
+                    {"held_back", total.held_back},
+                    {"never_sent", total.never_sent},
+                    {"unfinished", result.unfinished()}};
+  }
+  run.in_flight_mean = result.mean_in_flight();
+  run.in_flight_by_littles_law = result.in_flight_by_littles_law();
+  run.client_busy = result.busy;
+  run.verdict_code = name_of(result.verdict.code);
+  run.verdict_text = result.verdict.text;
+  run.intervals = result.seconds;
+  for (auto& interval : run.intervals) {
+    if (!open_loop) interval.response_time_us.reset();
+  }
+  return run;
 }
 
 Json search_of(const Campaign& campaign, const Options& options) {
@@ -203,6 +153,30 @@ Json server_of(const Campaign& campaign) {
           {"asleep", share.asleep}};
 }
 
+/// From /proc/cpuinfo (proc(5)); Arm's has no such line.
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return {};
+}
+
+results::Machine this_machine() {
+  results::Machine machine;
+  utsname system{};
+  if (::uname(&system) == 0) {
+    machine.host = system.nodename;
+    machine.system = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
+  }
+  machine.processor = processor_model();
+  machine.processors = std::thread::hardware_concurrency();
+  return machine;
+}
+
 std::string status_of(const Campaign& campaign, const std::string& failure) {
   if (!failure.empty() || campaign.has_failed()) return "failed";
   return campaign.interrupted() ? "interrupted" : "ok";
@@ -212,33 +186,26 @@ std::string status_of(const Campaign& campaign, const std::string& failure) {
 
 Json make_json(const Options& options, const Campaign& campaign,
                const std::vector<std::string>& command_line, const std::string& failure) {
-  const ThisMachine machine = ThisMachine::here();
-  Json faults = Json::array();
-  Json runs = Json::array();
+  results::Result result;
+  result.version = OFFLOAD_VERSION;
+  result.revision = OFFLOAD_REVISION;
+  result.command_line = command_line;
+  result.machine = this_machine();
+  result.status = status_of(campaign, failure);
   for (const RunResult& run : campaign.runs) {
-    for (const auto& fault : run.faults) faults.push_back(fault);
-    runs.push_back(json_of(run, options));
+    result.faults.insert(result.faults.end(), run.faults.begin(), run.faults.end());
+    result.runs.push_back(run_of(run, options));
   }
-  if (!failure.empty()) faults.push_back(failure);
-  return {
-      {"program", "offload-client"},
-      {"format", kFormat},
-      {"version", OFFLOAD_VERSION},
-      {"revision", OFFLOAD_REVISION},
-      {"command_line", command_line},
-      {"machine",
-       {{"host", machine.host},
-        {"system", machine.system},
-        {"processor", machine.processor},
-        {"processors", machine.processors}}},
-      {"options", json_of(options)},
-      {"status", status_of(campaign, failure)},
-      {"faults", faults},
-      {"runs", runs},
-      {"repeats", repeats_of(campaign)},
-      {"search", search_of(campaign, options)},
-      {"server", server_of(campaign)},
-  };
+  if (!failure.empty()) result.faults.push_back(failure);
+  for (const auto& [name, estimate] : campaign.estimates) {
+    result.repeats.emplace_back(
+        name, results::RepeatEstimate{estimate.middle, estimate.low, estimate.high});
+  }
+  Json json = results::result_json(result);
+  json["options"] = json_of(options);
+  json["search"] = search_of(campaign, options);
+  json["server"] = server_of(campaign);
+  return json;
 }
 
 }  // namespace offload::client

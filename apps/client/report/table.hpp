@@ -1,17 +1,98 @@
 #pragma once
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <string>
 
 #include "apps/client/run/run_result.hpp"
 
 namespace offload::client {
 
+template <class Value>
+std::string line(const std::string& name, const char* value_format, Value value) {
+  return fmt::format("{:<26}{}\n", name + ":", fmt::format(fmt::runtime(value_format), value));
+}
+
+inline std::string errors_of(const RunResult& result) {
+  std::string text;
+  result.total->errors.for_each([&](std::string_view name, std::uint64_t count) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, count);
+  });
+  return text;
+}
+
+/// Service and response time side by side, where there are both.
+inline std::string latencies(const Interval& total) {
+  const bool both = total.response.count() != 0;
+  std::string text = fmt::format("{:<26}{:>14}{}\n", "Latency (us)", "service time",
+                                 both ? "   response time" : "");
+  const auto service = total.service.summary();
+  const auto response = total.response.summary();
+  for (std::size_t i = 0; i < service.size(); ++i) {
+    std::string name(service[i].first);
+    std::ranges::replace(name, '_', '.');  // p99.9
+    text += fmt::format("  {:<24}{:>14.3f}", name, service[i].second);
+    if (both) text += fmt::format("  {:>14.3f}", response[i].second);
+    text += '\n';
+  }
+  return text;
+}
+
+inline std::string percentiles(const std::string& name,
+                               const metrics::LatencyHistogram& histogram) {
+  if (histogram.count() == 0) return {};
+  return line(
+      name, "p50 {}",
+      fmt::format("{:.3f}, p99 {:.3f}, max {:.3f}", core::to_micros(histogram.percentile(0.5)),
+                  core::to_micros(histogram.percentile(0.99)), core::to_micros(histogram.max())));
+}
+
 /// A run as text: one "name: value" a line, then the latencies side by side, then the verdict. The
 /// first five names are those of DOCA's dpu_gpu_remote_offload client, so that scripts that parse
 /// its output can parse this.
-std::string make_table(const RunResult& result);
+inline std::string make_table(const RunResult& result) {
+  const Interval& total = *result.total;
+  std::string table = line("Duration (seconds)", "{:.6f}", core::to_seconds(result.duration)) +
+                      line("Operation count", "{}", total.answered) +
+                      line("Tx Data rate (GiB/s)", "{:.6f}", result.tx_gib_per_second()) +
+                      line("Rx Data rate (GiB/s)", "{:.6f}", result.rx_gib_per_second()) +
+                      line("IO rate (MIOP/s)", "{:.6f}", result.million_operations_per_second()) +
+                      line("Valid responses", "{}", total.valid);
+  if (result.udp) {
+    table += line("Datagrams", "{}",
+                  fmt::format("{} sent, {} answered, {} lost, {} duplicates, {} late, {} wrong, {} "
+                              "sent again",
+                              total.sent, total.answered, total.lost, total.duplicates,
+                              total.late_answers, result.wrong(), total.sent_again));
+  }
+  if (result.unanswered > 0) table += line("Unanswered requests", "{}", result.unanswered);
+  if (const auto errors = errors_of(result); !errors.empty()) table += line("Errors", "{}", errors);
+  table += line("Mean in flight", "{}",
+                fmt::format("{:.3f} (by Little's law {:.3f})", result.mean_in_flight(),
+                            result.in_flight_by_littles_law()));
+  table += latencies(total);
+  table += percentiles("Connect time (us)", total.connect);
+  table += percentiles("Schedule lag (us)", total.lag);
+  if (!result.verdict.text.empty()) table += line("Verdict", "{}", result.verdict.text);
+  return table;
+}
 
 /// A run in one line, for a command of several.
-std::string make_line(const RunResult& result);
+inline std::string make_line(const RunResult& result) {
+  const Interval& total = *result.total;
+  const RunSetting& setting = result.setting;
+  const auto& latency = total.response.count() != 0 ? total.response : total.service;
+  std::string text = fmt::format("{:>6} in flight", setting.max_concurrent_messages);
+  if (setting.rate) text += fmt::format("{:>12.1f}/s offered", *setting.rate);
+  text += fmt::format(
+      "{:>14.1f}/s valid   {} time p50 {:>9.3f}  p99 {:>9.3f}  p99.9 {:>9.3f} us",
+      result.valid_per_second(), total.response.count() != 0 ? "response" : "service",
+      core::to_micros(latency.percentile(0.5)), core::to_micros(latency.percentile(0.99)),
+      core::to_micros(latency.percentile(0.999)));
+  if (const auto errors = errors_of(result); !errors.empty()) text += "   " + errors;
+  if (setting.rate) text += fmt::format("   {}", name_of(result.verdict.code));
+  return text + '\n';
+}
 
 }  // namespace offload::client

@@ -1,12 +1,12 @@
 #include "apps/client/requests/payload.hpp"
 
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <span>
 
 #include "apps/client/requests/size_mix.hpp"
 #include "core/error.hpp"
+#include "core/units.hpp"
 
 namespace offload::client {
 
@@ -22,12 +22,10 @@ std::optional<Payload> Payload::parse(const std::string& text) {
     return payload;
   }
   if (text.rfind(kConstant, 0) != 0) return std::nullopt;
-  std::uint8_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + kConstant.size(), end, value);
-  if (error != std::errc{} || rest != end) return std::nullopt;
+  const auto value = core::parse_number<std::uint8_t>(text.substr(kConstant.size()));
+  if (!value) return std::nullopt;
   payload.kind = Kind::constant;
-  payload.value = static_cast<std::byte>(value);
+  payload.value = static_cast<std::byte>(*value);
   return payload;
 }
 

@@ -32,7 +32,7 @@ void fill_random(std::span<std::byte> bytes, std::mt19937_64& random) {
 void fill(std::span<std::byte> bytes, const Payload& payload, std::mt19937_64& random) {
   switch (payload.kind) {
     case Payload::Kind::random: return fill_random(bytes, random);
-    case Payload::Kind::constant: return void(std::fill(bytes.begin(), bytes.end(), payload.value));
+    case Payload::Kind::constant: return void(std::ranges::fill(bytes, payload.value));
     case Payload::Kind::file: break;
   }
   const auto& content = payload.content;

@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <fstream>
 #include <map>
 #include <string_view>
@@ -27,11 +25,8 @@ std::optional<std::uint32_t> size_of(std::string_view text) {
 }
 
 std::optional<double> weight_of(std::string_view text) {
-  double weight = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(weight) || weight <= 0 || weight > kMostWeight) return std::nullopt;
-  return weight;
+  const auto weight = core::parse_number<double>(text);
+  return weight && *weight > 0 && *weight <= kMostWeight ? weight : std::nullopt;
 }
 
 std::optional<SizeShare> share_of(std::string_view text) {

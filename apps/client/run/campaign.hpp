@@ -30,8 +30,7 @@ struct Campaign {
   /// A search has failed if it found no rate; anything else, if something went wrong in a run.
   [[nodiscard]] bool has_failed() const noexcept {
     if (search) return !search->rate && !interrupted();
-    return std::any_of(runs.begin(), runs.end(),
-                       [](const RunResult& run) { return run.has_errors(); });
+    return std::ranges::any_of(runs, [](const RunResult& run) { return run.has_errors(); });
   }
 };
 

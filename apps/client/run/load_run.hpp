@@ -30,7 +30,7 @@ struct Load {
 struct RunObserver {
   RequestLog* log = nullptr;  ///< takes a record of each request
   std::function<void()> on_start = [] {};
-  std::function<void(const Second&)> on_second = [](const Second&) {};
+  TimeLine::OnSecond on_second = [](const results::RunInterval&) {};
   std::function<void()> on_turn = [] {};  ///< every 0.1 s at least
 };
 

@@ -113,9 +113,7 @@ class RateSearch {
 
   const SearchStep& record(double rate, const Measured& measured) {
     auto& steps = result_.steps;
-    const auto repeat = std::count_if(steps.begin(), steps.end(), [rate](const SearchStep& step) {
-      return step.offered_per_second == rate;
-    });
+    const auto repeat = std::ranges::count(steps, rate, &SearchStep::offered_per_second);
     const bool meets =
         measured.trusted && measured.kept_up && measured.latency_us <= limits_.bound_us;
     return steps.emplace_back(SearchStep{rate, static_cast<unsigned>(repeat), measured, meets});

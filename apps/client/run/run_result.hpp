@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,16 @@
 #include "core/clock.hpp"
 
 namespace offload::client {
+
+inline constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+/// A server without a queue may take that long, however fast it usually is.
+inline constexpr core::Duration kUsualResponse = std::chrono::milliseconds(50);
+
+inline double per_second(double amount, core::Duration duration) noexcept {
+  const double seconds = core::to_seconds(duration);
+  return seconds > 0 ? amount / seconds : 0;
+}
 
 /// The settings in which the runs of one command may differ.
 struct RunSetting {
@@ -28,7 +39,7 @@ struct RunResult {
   core::Duration duration{};
   std::uint64_t unanswered = 0;  ///< requests sent and not answered, those of the warm-up included
   std::unique_ptr<Interval> total = std::make_unique<Interval>();
-  std::vector<Second> seconds;
+  std::vector<results::RunInterval> seconds;  ///< with response times in any loop
   LoadVerdict verdict;
   double busy = 0;                  ///< of the busiest load thread, 0 to 1
   std::vector<std::string> faults;  ///< the first of each thread
@@ -36,23 +47,56 @@ struct RunResult {
   bool interrupted = false;  ///< by SIGINT or SIGTERM
 
   // Return rates over the duration, of data within it; 0 if it is 0.
-  [[nodiscard]] double tx_gib_per_second() const noexcept;
-  [[nodiscard]] double rx_gib_per_second() const noexcept;
-  [[nodiscard]] double million_operations_per_second() const noexcept;
-  [[nodiscard]] double valid_per_second() const noexcept;
+  [[nodiscard]] double tx_gib_per_second() const noexcept {
+    return per_second(static_cast<double>(total->tx_bytes), duration) / kGiB;
+  }
+  [[nodiscard]] double rx_gib_per_second() const noexcept {
+    return per_second(static_cast<double>(total->rx_bytes - total->rx_bytes_after_end), duration) /
+           kGiB;
+  }
+  [[nodiscard]] double million_operations_per_second() const noexcept {
+    return per_second(static_cast<double>(total->answered - total->answered_after_end), duration) /
+           1e6;
+  }
+  [[nodiscard]] double valid_per_second() const noexcept {
+    return per_second(static_cast<double>(total->valid - total->valid_after_end), duration);
+  }
 
   /// The mean number of requests in flight: as counted while they were, and as Little's law has it
   /// from the number of responses and their service time. They agree unless requests were lost or
   /// mixed up.
-  [[nodiscard]] double mean_in_flight() const noexcept;
-  [[nodiscard]] double in_flight_by_littles_law() const noexcept;
+  [[nodiscard]] double mean_in_flight() const noexcept {
+    return per_second(total->in_flight_ns / 1e9, total->end - total->begin);
+  }
+  [[nodiscard]] double in_flight_by_littles_law() const noexcept {
+    const double waited_ns =
+        static_cast<double>(total->service.count()) * total->service.mean().count();
+    return per_second(waited_ns / 1e9, total->end - total->begin);
+  }
 
   /// Requests of an open loop that had no response when the last one became due, although they had
   /// time for one: 50 ms, or twice the p10 of the service time if that is longer.
-  [[nodiscard]] std::uint64_t unfinished() const noexcept;
+  [[nodiscard]] std::uint64_t unfinished() const noexcept {
+    const core::Duration usual = std::max(2 * total->service.percentile(0.1), kUsualResponse);
+    return total->unfinished -
+           std::min(total->unfinished, total->unfinished_age.count_up_to(usual));
+  }
   /// Returns the figures for the verdict. `offered`: requests a second; none: a closed loop.
   [[nodiscard]] LoadSeen load_seen(std::optional<double> offered,
-                                   core::Duration lag_tolerance) const noexcept;
+                                   core::Duration lag_tolerance) const noexcept {
+    LoadSeen seen;
+    seen.offered = offered;
+    seen.achieved = valid_per_second();
+    seen.due = total->due;
+    seen.noticed_late = total->noticed_late;
+    seen.held_back = total->held_back;
+    seen.never_sent = total->never_sent;
+    seen.unfinished = unfinished();
+    seen.lag_p99 = total->lag.percentile(0.99);
+    seen.tolerance = lag_tolerance;
+    seen.busy = busy;
+    return seen;
+  }
 
   /// Responses with other bytes than expected, and what is no response.
   [[nodiscard]] std::uint64_t wrong() const noexcept {

@@ -56,7 +56,7 @@ Findings check_clock(const Tree& tree) {
   const auto source = tree.read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   if (!source) return {{Severity::note, "clock source", "unknown", "", ""}};
   constexpr std::array kFast{"tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"};
-  const bool is_fast = std::find(kFast.begin(), kFast.end(), *source) != kFast.end();
+  const bool is_fast = std::ranges::find(kFast, *source) != kFast.end();
   if (is_fast) return {{Severity::good, "clock source", *source, "", ""}};
   return {{Severity::warning, "clock source", *source,
            "tsc: reading another clock takes a system call, some hundred ns",

@@ -71,7 +71,7 @@ Findings check_register_mapping(const Tree& tree) {
 Findings check_iommu(const Tree& tree) {
   const auto groups = tree.names("/sys/kernel/iommu_groups");
   if (groups.empty()) return {{Severity::good, "iommu", "off", "", ""}};
-  const auto translated = std::count_if(groups.begin(), groups.end(), [&](const auto& group) {
+  const auto translated = std::ranges::count_if(groups, [&](const auto& group) {
     const auto type = tree.read("/sys/kernel/iommu_groups/" + group + "/type");
     return type && type != "identity";
   });
@@ -122,9 +122,7 @@ Findings check_distance(const Tree& tree) {
   if (gpus.empty() || cards.empty()) return {nothing_to_check("gpu near card")};
   Findings findings;
   for (const PciDevice& gpu : gpus) {
-    const auto near = std::find_if(cards.begin(), cards.end(), [&](const PciDevice& card) {
-      return card.numa_node == gpu.numa_node;
-    });
+    const auto near = std::ranges::find(cards, gpu.numa_node, &PciDevice::numa_node);
     const std::string subject = fmt::format("gpu {} near card", gpu.address);
     if (near != cards.end()) {
       findings.push_back({Severity::good, subject,

@@ -82,9 +82,8 @@ Findings check_rdma_nodes(const Tree& tree) {
   if (devices.empty()) return {};
   Findings findings;
   const auto nodes = tree.names("/dev/infiniband");
-  const auto verbs = std::count_if(nodes.begin(), nodes.end(), [](const std::string& name) {
-    return name.starts_with("uverbs");
-  });
+  const auto verbs = std::ranges::count_if(
+      nodes, [](const std::string& name) { return name.starts_with("uverbs"); });
   if (verbs < static_cast<std::ptrdiff_t>(devices.size())) {
     findings.push_back(
         {Severity::error, "rdma access",

@@ -28,8 +28,8 @@ constexpr std::array kFigures = {
 constexpr double kBucketWidth = 1.0 / (1U << metrics::LatencyHistogram::kStepBits);
 
 bool all_have_response_times(const Runs& runs) {
-  return std::all_of(runs.begin(), runs.end(),
-                     [](const Run* run) { return run->response_time_us.has_value(); });
+  return std::ranges::all_of(runs,
+                             [](const Run* run) { return run->response_time_us.has_value(); });
 }
 
 std::vector<double> values_of(const Runs& runs, Figure figure, bool response) {
@@ -89,8 +89,7 @@ std::optional<Ratio> ratio_of(const Runs& base, const Runs& candidate, Figure fi
   const auto of_base = values_of(base, figure, response);
   const auto of_candidate = values_of(candidate, figure, response);
   const auto is_zero = [](double value) { return value <= 0; };
-  if (std::any_of(of_base.begin(), of_base.end(), is_zero) ||
-      std::any_of(of_candidate.begin(), of_candidate.end(), is_zero)) {
+  if (std::ranges::any_of(of_base, is_zero) || std::ranges::any_of(of_candidate, is_zero)) {
     return std::nullopt;
   }
   std::vector<metrics::RepeatPair> pairs;
@@ -101,7 +100,7 @@ std::optional<Ratio> ratio_of(const Runs& base, const Runs& candidate, Figure fi
   ratio.base = metrics::estimate_median(of_base).middle;
   ratio.candidate = metrics::estimate_median(of_candidate).middle;
   ratio.estimate = metrics::estimate_ratio(pairs);
-  const auto [smallest, largest] = std::minmax_element(of_base.begin(), of_base.end());
+  const auto [smallest, largest] = std::ranges::minmax_element(of_base);
   ratio.base_range = *largest / *smallest - 1;
   metrics::Estimate& estimate = ratio.estimate;
   double factor = std::sqrt(estimate.high / estimate.low);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "apps/report/compare/comparison.hpp"
 #include "apps/report/numbers.hpp"
@@ -73,8 +74,8 @@ class Reporter {
     if (const auto errors = candidate_.error_count(); errors != 0) {
       found(fmt::format("ERRORS: NEW has {}", errors));
     }
-    const bool failed = std::any_of(base_.results.begin(), base_.results.end(),
-                                    [](const Result& each) { return each.status == "failed"; });
+    const bool failed = std::ranges::any_of(
+        base_.results, [](const Result& each) { return each.status == "failed"; });
     if (failed || base_.error_count() != 0) {
       cannot_tell(fmt::format("BASE has errors ({}): it is not a valid base of comparison",
                               base_.error_count()));
@@ -92,9 +93,7 @@ class Reporter {
 
   void report_untrusted(const char* title, const Side& side) {
     const auto runs = side.runs();
-    const auto late = std::count_if(runs.begin(), runs.end(), [](const Run* run) {
-      return run->verdict_code == "client_late";
-    });
+    const auto late = std::ranges::count(runs, std::string_view("client_late"), &Run::verdict_code);
     if (late == 0) return;
     line(
         fmt::format("warning: in {} of {} runs of {} the client itself was late: the latencies are "
@@ -143,9 +142,7 @@ class Reporter {
       report_error_bound(threshold);
       return;
     }
-    const auto ratio =
-        std::find_if(comparison.ratios.begin(), comparison.ratios.end(),
-                     [&](const Ratio& each) { return each.figure == threshold.figure; });
+    const auto ratio = std::ranges::find(comparison.ratios, threshold.figure, &Ratio::figure);
     if (ratio != comparison.ratios.end()) {
       report(threshold, *ratio, comparison.pairs);
     } else if (comparison.pairs >= kFewestPairs && comparison.unlike.empty()) {

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <string_view>
 
+#include "apps/report/histograms.hpp"
 #include "apps/report/merge/merge_intervals.hpp"
-#include "apps/report/result/histogram.hpp"
 #include "core/error.hpp"
 #include "core/escape.hpp"
 #include "metrics/confidence.hpp"
@@ -60,14 +61,9 @@ class RunMerger {
 
  private:
   void set_span(std::vector<std::string>& warnings) {
-    const auto [first, last] =
-        std::minmax_element(runs_.begin(), runs_.end(), [](const Run* left, const Run* right) {
-          return left->measured_from() < right->measured_from();
-        });
+    const auto [first, last] = std::ranges::minmax_element(runs_, {}, &Run::measured_from);
     const auto [ends_first, ends_last] =
-        std::minmax_element(runs_.begin(), runs_.end(), [](const Run* left, const Run* right) {
-          return left->measured_until() < right->measured_until();
-        });
+        std::ranges::minmax_element(runs_, {}, &Run::measured_until);
     const double in_common = (*ends_first)->measured_until() - (*last)->measured_from();
     if (in_common <= 0) {
       refuse_merge(
@@ -92,12 +88,12 @@ class RunMerger {
   }
 
   const Result& result_of(const Run* run) const {
-    return results_[static_cast<std::size_t>(std::find(runs_.begin(), runs_.end(), run) -
-                                             runs_.begin())];
+    return results_[static_cast<std::size_t>(std::ranges::find(runs_, run) - runs_.begin())];
   }
 
   void add_counters() {
     merged_.arrivals = runs_.front()->arrivals;
+    std::map<std::string, std::uint64_t> errors;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       const Run& run = *runs_[i];
       if (run.offered_per_second) {
@@ -113,9 +109,10 @@ class RunMerger {
       merged_.tx_bytes += run.tx_bytes;
       merged_.rx_bytes += run.rx_bytes;
       for (const auto& [kind, count] : run.errors) {
-        merged_.errors[with_host(results_[i], kind)] += count;
+        errors[with_host(results_[i], kind)] += count;
       }
     }
+    merged_.errors.assign(errors.begin(), errors.end());
   }
 
   void set_rates() {
@@ -157,13 +154,10 @@ class RunMerger {
   void set_verdict() {
     constexpr std::array kFromBestToWorst = {"too_few", "server_late", "client_late", "cut_short"};
     const auto severity = [&](const Run* run) {
-      const auto found = std::find(kFromBestToWorst.begin(), kFromBestToWorst.end(),
-                                   std::string_view(run->verdict_code));
+      const auto found = std::ranges::find(kFromBestToWorst, std::string_view(run->verdict_code));
       return found == kFromBestToWorst.end() ? 0 : found - kFromBestToWorst.begin() + 1;
     };
-    const auto worst = std::max_element(
-        runs_.begin(), runs_.end(),
-        [&](const Run* left, const Run* right) { return severity(left) < severity(right); });
+    const auto worst = std::ranges::max_element(runs_, {}, severity);
     merged_.verdict_code = (*worst)->verdict_code;
     for (const Run* run : runs_) {
       if (severity(run) != severity(*worst)) continue;
@@ -233,7 +227,7 @@ std::string joined(const std::vector<Result>& results,
   std::vector<std::string> texts;
   for (const Result& result : results) {
     const std::string text = text_of(result);
-    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
   }
   return fmt::format("{}", fmt::join(texts, ", "));
 }
@@ -245,7 +239,7 @@ Machine merge_machines(const std::vector<Result>& results) {
   machine.processor = joined(results, [](const Result& each) { return each.machine.processor; });
   std::vector<std::string> hosts;
   for (const Result& result : results) {
-    if (std::find(hosts.begin(), hosts.end(), result.machine.host) != hosts.end()) continue;
+    if (std::ranges::find(hosts, result.machine.host) != hosts.end()) continue;
     hosts.push_back(result.machine.host);
     machine.processors += result.machine.processors;
   }
@@ -259,7 +253,7 @@ std::vector<std::pair<std::string, std::string>> merge_options(const std::vector
     std::vector<std::string> values;
     for (const Result& result : results) {
       for (const auto& [other_name, other] : result.options) {
-        const bool is_new = std::find(values.begin(), values.end(), other) == values.end();
+        const bool is_new = std::ranges::find(values, other) == values.end();
         if (other_name == name && is_new) values.push_back(other);
       }
     }

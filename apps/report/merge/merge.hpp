@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/report/result/result.hpp"
+#include "apps/report/vocabulary.hpp"
 
 namespace offload::report {
 

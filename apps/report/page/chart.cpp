@@ -93,9 +93,8 @@ std::vector<Label> labels_of(const Chart& chart) {
     if (series.label.empty()) continue;
     const double x = x_of(chart, series.points.back().x);
     const double y = y_of(chart, series.points.back().y);
-    const auto same = std::find_if(labels.begin(), labels.end(), [&](const Label& each) {
-      return each.series->label == series.label;
-    });
+    const auto same = std::ranges::find_if(
+        labels, [&](const Label& each) { return each.series->label == series.label; });
     if (same == labels.end()) {
       labels.push_back({&series, x, y, 1});
       continue;
@@ -108,8 +107,7 @@ std::vector<Label> labels_of(const Chart& chart) {
 
 /// Moves names apart that lie on each other, each as far as the other, within the drawing.
 void spread(std::vector<Label>& labels) {
-  std::sort(labels.begin(), labels.end(),
-            [](const Label& left, const Label& right) { return left.y < right.y; });
+  std::ranges::sort(labels, {}, &Label::y);
   constexpr int kRounds = 100;  // each brings twelve names on one place nearer to where they fit
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t i = 1; i < labels.size(); ++i) {

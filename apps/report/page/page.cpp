@@ -13,7 +13,7 @@
 #include "apps/report/page/run_list.hpp"
 #include "apps/report/page/status_banner.hpp"
 #include "apps/report/page/tables.hpp"
-#include "apps/report/result/json_field.hpp"
+#include "results/json_field.hpp"
 
 namespace offload::report {
 
@@ -58,8 +58,7 @@ std::string verdicts(const std::vector<ShownRun>& runs,
   std::vector<std::pair<std::string, std::vector<const ShownRun*>>> texts;
   for (const ShownRun& shown : runs) {
     const std::string words = words_of(*shown.run);
-    const auto found = std::find_if(texts.begin(), texts.end(),
-                                    [&](const auto& each) { return each.first == words; });
+    const auto found = std::ranges::find(texts, words, [](const auto& each) { return each.first; });
     if (found != texts.end()) found->second.push_back(&shown);
     if (found == texts.end()) texts.push_back({words, {&shown}});
   }
@@ -81,7 +80,7 @@ std::string verdict_entry(const std::vector<ShownRun>& runs) {
   if (runs.size() <= kFew) return sentences;
   const std::string codes = verdicts(runs, [](const Run& run) {
     std::string words = run.verdict_code;
-    std::replace(words.begin(), words.end(), '_', ' ');
+    std::ranges::replace(words, '_', ' ');
     return words;
   });
   return codes + "<details><summary>each run</summary>" + sentences + "</details>";
@@ -109,7 +108,7 @@ std::string parameters_of(const Result& result) {
   std::string html = "<dl class=\"parameters\">";
   for (const auto& [name, value] : result.options) {
     html += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", html_text(name),
-                        html_text(plain_text(value)));
+                        html_text(results::plain_text(value)));
   }
   return html + "</dl>";
 }
@@ -141,8 +140,8 @@ std::string setup_card(const std::vector<Result>& results, std::size_t i,
         list);
   }
   std::vector<ShownRun> own;
-  std::copy_if(runs.begin(), runs.end(), std::back_inserter(own),
-               [&](const ShownRun& shown) { return shown.result == &result; });
+  std::ranges::copy_if(runs, std::back_inserter(own),
+                       [&](const ShownRun& shown) { return shown.result == &result; });
   if (!own.empty()) add_entry("Verdict", verdict_entry(own), list);
   std::string command;
   for (const std::string& word : result.command_line) {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/report/result/result.hpp"
+#include "apps/report/vocabulary.hpp"
 
 namespace offload::report {
 

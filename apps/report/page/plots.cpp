@@ -8,8 +8,8 @@
 #include <optional>
 #include <tuple>
 
+#include "apps/report/histograms.hpp"
 #include "apps/report/numbers.hpp"
-#include "apps/report/result/histogram.hpp"
 
 namespace offload::report {
 namespace {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <string>
 #include <vector>
 
-#include "apps/report/result/result.hpp"
+#include "apps/report/vocabulary.hpp"
 
 namespace offload::report {
 
@@ -17,10 +19,28 @@ struct ShownRun {
   std::size_t style = 0;  ///< of its lines: one of each result, or of each run of a single one
 };
 
-/// All runs of all results, in their order.
-std::vector<ShownRun> list_runs(const std::vector<Result>& results);
-
 /// "A" to "Z", then "R27"; empty if there is only one result.
-std::string letter_of(std::size_t result, std::size_t results);
+inline std::string letter_of(std::size_t result, std::size_t results) {
+  if (results == 1) return {};
+  return result < 26 ? std::string(1, static_cast<char>('A' + result))
+                     : fmt::format("R{}", result + 1);
+}
+
+/// All runs of all results, in their order.
+inline std::vector<ShownRun> list_runs(const std::vector<Result>& results) {
+  std::vector<ShownRun> shown;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Result& result = results[i];
+    for (std::size_t j = 0; j < result.runs.size(); ++j) {
+      const std::string letter = letter_of(i, results.size());
+      const bool numbered = letter.empty() || result.runs.size() > 1;
+      const std::string number = numbered ? std::to_string(j + 1) : std::string();
+      const char* const separator = letter.size() > 1 && numbered ? "." : "";
+      shown.push_back({&result, &result.runs[j], fmt::format("{}{}{}", letter, separator, number),
+                       letter.empty() ? number : letter, letter.empty() ? j : i});
+    }
+  }
+  return shown;
+}
 
 }  // namespace offload::report

@@ -7,19 +7,14 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/units.hpp"
+
 namespace offload::core {
 namespace {
 
 /// Version 1 of control groups has no word for "no limit": it shows LONG_MAX, rounded down to a
 /// page.
 constexpr std::uint64_t kLeastUnlimited = std::uint64_t{1} << 62;
-
-std::optional<std::uint64_t> read_number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && rest == text.data() + text.size() ? std::optional(value)
-                                                                   : std::nullopt;
-}
 
 bool contains(std::string_view list, std::string_view name) {
   std::string_view rest = list;
@@ -92,7 +87,7 @@ void add_limits(std::vector<ProcessLimit>& limits, const std::string& root, cons
     std::string text;
     // "max", which is no number, where there is no limit.
     std::ifstream(root + path) >> text;
-    const auto value = read_number(text);
+    const auto value = parse_number<std::uint64_t>(text);
     if (value && *value < kLeastUnlimited) limits.push_back({*value, path});
     if (group.empty()) return;
     group.erase(group.rfind('/'));
@@ -163,7 +158,7 @@ std::optional<std::uint64_t> resource_limit(const std::string& name, bool is_har
     std::string hard;
     words >> soft >> hard;
     const std::string& word = is_hard ? hard : soft;
-    return word == "unlimited" ? kUnlimited : read_number(word);
+    return word == "unlimited" ? kUnlimited : parse_number<std::uint64_t>(word);
   }
   return std::nullopt;
 }

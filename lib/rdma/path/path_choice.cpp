@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <string_view>
 
 #include "cli/options.hpp"
+#include "core/units.hpp"
 
 namespace offload::rdma {
 namespace {
@@ -19,11 +19,8 @@ cli::Option add_number(cli::CommandLine& line, const std::string& name,
     std::string_view digits = text;
     const bool hexadecimal = digits.starts_with("0x");
     if (hexadecimal) digits.remove_prefix(2);
-    Integer number = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [rest, error] = std::from_chars(digits.data(), end, number, hexadecimal ? 16 : 10);
-    if (error != std::errc{} || rest != end || number < lowest || number > highest) return {};
-    return number;
+    const auto number = core::parse_number<Integer>(digits, hexadecimal ? 16 : 10);
+    return number && *number >= lowest && *number <= highest ? number : std::nullopt;
   };
   return cli::add(
       line, name + " NUMBER", value, read,

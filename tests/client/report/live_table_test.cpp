@@ -30,14 +30,14 @@ class StandardError {
 };
 
 /// Returns an interval from 1 s to 3 s.
-Second second() {
-  Second second;
+results::RunInterval second() {
+  results::RunInterval second;
   second.start_s = 1;
   second.length_s = 2;
-  second.answered = 5000;
+  second.operations = 5000;
   second.errors = 1;
   second.in_flight = 4.5;
-  second.response = {5000, 80, 900, std::chrono::milliseconds(1), ""};
+  second.response_time_us = {80, 900, 1000, ""};
   return second;
 }
 

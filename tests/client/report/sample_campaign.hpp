@@ -27,15 +27,15 @@ inline RunResult sample_run(bool open_loop) {
     if (open_loop) total.response.record(latency + 500us);
   }
   total.connect.record(70us);
-  Second second;
+  results::RunInterval second;
   second.start_s = 0.5;
   second.length_s = 1;
-  second.answered = 3;
+  second.operations = 3;
   second.valid = 2;
   second.errors = 1;
   second.in_flight = 1.5;
-  second.service = LatencyFigures::of(total.service);
-  second.response = LatencyFigures::of(total.response);
+  second.service_time_us = results::IntervalLatency::of(total.service);
+  second.response_time_us = results::IntervalLatency::of(total.response);
   run.seconds.push_back(second);
   run.verdict = {open_loop ? LoadVerdict::Code::kept_up : LoadVerdict::Code::closed_loop, "fine"};
   run.faults.emplace_back("thread 0, request 1: ...");

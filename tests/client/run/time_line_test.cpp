@@ -27,11 +27,12 @@ class TimeLineTest : public testing::Test {
     time_line.add(thread, *interval);
   }
   TimeLine make(core::Duration warmup, std::size_t threads) {
-    return {start_, warmup, threads, [this](const Second& second) { told_.push_back(second); }};
+    return {start_, warmup, threads,
+            [this](const results::RunInterval& second) { told_.push_back(second); }};
   }
 
   const core::TimePoint start_ = core::TimePoint{} + 1h;
-  std::vector<Second> told_;
+  std::vector<results::RunInterval> told_;
 };
 
 TEST_F(TimeLineTest, ThreadsAreJoinedSecondBySecond) {
@@ -40,15 +41,15 @@ TEST_F(TimeLineTest, ThreadsAreJoinedSecondBySecond) {
   EXPECT_TRUE(told_.empty());  // the other thread has not told yet
   add(time_line, 1, 0s, 1001ms, 5);
   ASSERT_EQ(told_.size(), 1U);
-  EXPECT_EQ(told_[0].answered, 15U);
+  EXPECT_EQ(told_[0].operations, 15U);
   EXPECT_DOUBLE_EQ(told_[0].start_s, 0);
   EXPECT_DOUBLE_EQ(told_[0].length_s, 1.001);
-  EXPECT_NEAR(told_[0].in_flight, 2, 0.01);
-  EXPECT_EQ(metrics::decode_hdr(told_[0].service.histogram).count(), 15U);
+  EXPECT_NEAR(*told_[0].in_flight, 2, 0.01);
+  EXPECT_EQ(metrics::decode_hdr(told_[0].service_time_us.histogram).count(), 15U);
   add(time_line, 0, 1s, 1500ms, 3);
   time_line.finish();
   ASSERT_EQ(told_.size(), 2U);
-  EXPECT_EQ(told_[1].answered, 3U);
+  EXPECT_EQ(told_[1].operations, 3U);
   EXPECT_EQ(time_line.total().valid, 18U);
   EXPECT_EQ(time_line.total().service.count(), 18U);
 }
@@ -73,7 +74,7 @@ TEST_F(TimeLineTest, AThreadThatIsBehindIsNotWaitedForAndLosesNothing) {
   add(time_line, 1, 0s, 4s, 50);  // counts to the oldest second that is left
   time_line.finish();
   ASSERT_EQ(told_.size(), 4U);
-  EXPECT_EQ(told_[2].answered, 51U);
+  EXPECT_EQ(told_[2].operations, 51U);
   EXPECT_EQ(time_line.total().valid, 54U);
 }
 

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/report/sample.hpp"
+#include "tests/results/sample.hpp"
 
 namespace offload::report {
 namespace {
+
+using namespace results;
 
 /// `count` runs, every 20 s from `begun_s` on, slower than the sample by `slowness`.
 Side side_of(const std::string& name, std::size_t count, double begun_s, double slowness = 1) {
@@ -72,7 +74,7 @@ TEST(ComparisonReport, ErrorsComeFirst) {
   Side failed = side_of("b", 5, 10);
   failed.results[0].status = "failed";
   failed.results[0].faults = {"a wrong\nresponse"};
-  failed.results[0].runs[1].errors["mismatch"] = 2;
+  failed.results[0].runs[1].errors = {{"mismatch", 2}};
   const auto found = report_of({"p99>1.1"}, side_of("a", 5, 0), failed);
   EXPECT_EQ(found.status, kFound);
   EXPECT_TRUE(says(found, "ERRORS: 'b.json' has failed\n  a wrong\\x0aresponse\n  mismatch: 2\n"))
@@ -90,7 +92,7 @@ TEST(ComparisonReport, UnansweredRequestsAreErrors) {
 
 TEST(ComparisonReport, ABaseWithErrorsIsNothingToCompareWith) {
   Side base = side_of("a", 5, 0);
-  base.results[0].runs[0].errors["mismatch"] = 1;
+  base.results[0].runs[0].errors = {{"mismatch", 1}};
   EXPECT_EQ(report_of({}, base, side_of("b", 5, 10)).status, kCannotTell);
 }
 

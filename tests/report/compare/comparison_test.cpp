@@ -5,10 +5,12 @@
 #include <cmath>
 #include <random>
 
-#include "tests/report/sample.hpp"
+#include "tests/results/sample.hpp"
 
 namespace offload::report {
 namespace {
+
+using namespace results;
 
 /// A machine whose runs are measured one after the other, with noise of each and a drift of all.
 struct Machine {

@@ -5,13 +5,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include "apps/report/result/write_result.hpp"
-#include "tests/report/sample.hpp"
+#include "results/write_result.hpp"
+#include "tests/results/sample.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::report {
 namespace {
+
+using namespace results;
 
 class SideFiles : public testing::Test {
  protected:

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/report/sample.hpp"
+#include "tests/results/sample.hpp"
 
 namespace offload::report {
 namespace {
+
+using namespace results;
 
 report::Run run_of(double begun_s, double duration_s, std::vector<RunInterval> intervals) {
   report::Run run = sample_run(begun_s);

@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/report/result/read_result.hpp"
-#include "apps/report/result/write_result.hpp"
-#include "tests/report/sample.hpp"
+#include "results/read_result.hpp"
+#include "results/write_result.hpp"
+#include "tests/results/sample.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::report {
 namespace {
+
+using namespace results;
 
 std::string merge_refusal(const std::vector<Result>& results) {
   const auto error = support::thrown_by([&] { merge(results); });
@@ -28,8 +30,8 @@ report::Run other_run() {
 TEST(Merge, AddsCountersAndComputesRatesAnew) {
   Result one = sample_result({sample_run()}, "host-1");
   Result other = sample_result({other_run()}, "host-2");
-  one.runs[0].errors["mismatch"] = 1;
-  other.runs[0].errors["mismatch"] = 2;
+  one.runs[0].errors = {{"mismatch", 1}};
+  other.runs[0].errors = {{"mismatch", 2}};
   const Merged merged = merge({one, other});
   const report::Run& run = merged.result.runs.at(0);
   EXPECT_EQ(run.operation_count, 8U);
@@ -38,8 +40,7 @@ TEST(Merge, AddsCountersAndComputesRatesAnew) {
   EXPECT_DOUBLE_EQ(run.duration_seconds, 2.5);
   EXPECT_DOUBLE_EQ(run.io_rate_miops, 8 / 2.5 / 1e6);
   EXPECT_DOUBLE_EQ(run.tx_data_rate_gib_s, 2 / 2.5);
-  EXPECT_EQ(run.errors, (std::map<std::string, std::uint64_t>{{"host-1: mismatch", 1},
-                                                              {"host-2: mismatch", 2}}));
+  EXPECT_EQ(run.errors, (decltype(run.errors){{"host-1: mismatch", 1}, {"host-2: mismatch", 2}}));
   EXPECT_EQ(merged.result.machine.host, "host-1, host-2");
   EXPECT_EQ(merged.result.machine.processors, 16U);
   ASSERT_EQ(merged.warnings.size(), 1U);

@@ -5,6 +5,8 @@
 namespace offload::report {
 namespace {
 
+using namespace results;
+
 Chart sample_chart() {
   Chart chart{"Throughput", "responses a second", "seconds", {}, {}, {}};
   chart.x = {0, 10, false, {{0, "0"}, {10, "10"}}};

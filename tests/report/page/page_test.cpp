@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/report/sample.hpp"
+#include "tests/results/sample.hpp"
 
 namespace offload::report {
 namespace {
+
+using namespace results;
 
 std::size_t times_in(const std::string& text, const std::string& part) {
   std::size_t count = 0;
@@ -38,7 +40,7 @@ TEST(Page, EscapesEveryText) {
   const std::string evil = "\"'><script>alert(1)</script>{{body}}";
   report::Run run = open_loop_run();
   run.verdict_text = evil;
-  run.errors[evil] = 1;
+  run.errors = {{evil, 1}};
   Result result = sample_result({run, run});
   result.file = evil;
   result.version = result.revision = evil;
@@ -57,7 +59,7 @@ TEST(Page, EscapesEveryText) {
 
 TEST(Page, ErrorsFirst) {
   report::Run run = sample_run();
-  run.errors["mismatch"] = 3;
+  run.errors = {{"mismatch", 3}};
   Result failed = sample_result({run});
   failed.status = "failed";
   failed.faults = std::vector<std::string>(100, "a fault");

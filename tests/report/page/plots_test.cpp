@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/report/sample.hpp"
+#include "tests/results/sample.hpp"
 
 namespace offload::report {
 namespace {
+
+using namespace results;
 
 std::vector<std::string> titles_of(const std::vector<Chart>& charts) {
   std::vector<std::string> titles;

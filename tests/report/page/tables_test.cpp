@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/report/sample.hpp"
+#include "tests/results/sample.hpp"
 
 namespace offload::report {
 namespace {
+
+using namespace results;
 
 bool html_has(const std::string& html, const std::string& text) {
   return html.find(text) != std::string::npos;
@@ -34,7 +36,7 @@ TEST(Tables, AnOpenLoopBesideAClosedOne) {
 
 TEST(Tables, ErrorsStandOut) {
   report::Run run = sample_run();
-  run.errors["mismatch"] = 1200;
+  run.errors = {{"mismatch", 1200}};
   run.unanswered_requests = 1;
   const std::vector<Result> results = {sample_result({run})};
   const std::string html = throughput_table(list_runs(results));

@@ -1,9 +1,9 @@
 /// A sample: one server sends to client processes that come by themselves, by librdmacm.
-#include <charconv>
 #include <list>
 
 #include "apps/samples/rdma/tasks/end.hpp"
 #include "core/exit_status.hpp"
+#include "core/units.hpp"
 #include "rdma_tasks/cm/cm_connection.hpp"
 
 namespace {
@@ -23,16 +23,14 @@ void client(int socket) {
   samples::End end(socket);
   auto sends = end.tasks<rdma::SendTask>();
   auto receives = end.tasks<rdma::ReceiveTask>();
-  const std::string port = samples::text_of(end.receive());
-  std::uint16_t number = 0;
-  std::from_chars(port.data(), port.data() + port.size(), number);
+  const auto port = core::parse_number<std::uint16_t>(samples::text_of(end.receive())).value();
   end.start();
   rdma::ReceiveTask& receive = samples::taken(receives);
   const auto room = end.room(0, kRoom);
   receive.destination = room.get();
   end.submit(receive);
   rdma::CmConnection cm(end.engine, end.connection, {[](auto&) {}, [](auto&, const auto&) {}});
-  cm.connect({address_of(end.device), number}, samples::kPatience);
+  cm.connect({address_of(end.device), port}, samples::kPatience);
   end.finish(receive);
   rdma::SendTask& send = samples::taken(sends);
   send.source = room.get();

@@ -1,0 +1,152 @@
+#include "results/read_result.hpp"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/error.hpp"
+#include "core/escape.hpp"
+#include "metrics/hdr_codec.hpp"
+#include "results/json_field.hpp"
+#include "results/members.hpp"
+
+namespace offload::results {
+namespace {
+
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{256} << 20;
+
+/// Returns the number of latencies in an object's histogram; refuses one that is invalid.
+std::uint64_t count_of(const std::string& histogram, const JsonField& object) {
+  try {
+    return metrics::decode_hdr(histogram).count();
+  } catch (const core::Error& error) {
+    object.at("histogram").refuse(std::string("is not a histogram: ") + error.what());
+  }
+}
+
+// Checks of whole objects, on which merging and drawing rely.
+
+template <class Object>
+void check(const JsonField& /*field*/, const Object& /*value*/) {}
+
+void check(const JsonField& field, const Latency& latency) {
+  const std::uint64_t counted = count_of(latency.histogram, field);
+  if (counted == latency.count) return;
+  field.at("histogram")
+      .refuse(fmt::format("has {} latencies, but count is {}", counted, latency.count));
+}
+
+void check(const JsonField& field, const IntervalLatency& latency) {
+  count_of(latency.histogram, field);
+}
+
+void check(const JsonField& field, const Run& run) {
+  for (std::size_t i = 1; i < run.intervals.size(); ++i) {
+    if (run.intervals[i].start_s >= run.intervals[i - 1].start_s) continue;
+    const JsonField interval = field.at("intervals").elements(kMostIntervals)[i];
+    interval.at("start_s").refuse("is before that of the previous interval");
+  }
+}
+
+/// Reads the members that describe() shows from an object.
+class MemberReader {
+ public:
+  explicit MemberReader(const JsonField& field) : field_(field) {}
+
+  template <class Value, class... Limit>
+  void operator()(const char* name, Value& value, Limit... limit) const {
+    read(field_.at(name), value, limit...);
+  }
+  template <class Members>
+  void group(const char* name, Members members) const {
+    members(MemberReader(field_.at(name)));
+  }
+  template <class Value>
+  void extra(const char* /*name*/, const Value& /*value*/) const {}
+  void presence(const char* name, bool& is_there) const { is_there = !field_.at(name).is_null(); }
+
+ private:
+  static void read(const JsonField& field, std::string& text) { text = field.text(); }
+  static void read(const JsonField& field, std::string& text, Names allowed) {
+    text = field.one_of(allowed);
+  }
+  static void read(const JsonField& field, double& number, double most = 1e15) {
+    number = field.number(most);
+  }
+  static void read(const JsonField& field, std::uint64_t& count) { count = field.count(); }
+
+  template <class Value, class... Limit>
+  static void read(const JsonField& field, std::optional<Value>& value, Limit... limit) {
+    if (!field.is_null()) read(field, value.emplace(), limit...);
+  }
+  template <class Value>
+  static void read(const JsonField& field, std::vector<Value>& list, std::size_t most) {
+    for (const JsonField& each : field.elements(most)) read(each, list.emplace_back());
+  }
+  template <class Value>
+  static void read(const JsonField& field, std::vector<std::pair<std::string, Value>>& list,
+                   std::size_t most) {
+    for (const auto& [name, each] : field.members(most)) {
+      read(each, list.emplace_back(name, Value{}).second);
+    }
+  }
+  /// Options, whose values stay JSON.
+  static void read(const JsonField& field, std::vector<std::pair<std::string, std::string>>& list,
+                   std::size_t most) {
+    for (const auto& [name, each] : field.members(most)) {
+      list.emplace_back(name, each.scalar_json());
+    }
+  }
+  template <class List>
+  static void read(const JsonField& field, List& list, EmptyIsNull limit) {
+    if (!field.is_null()) read(field, list, limit.most);
+  }
+  template <class Object>
+  static void read(const JsonField& field, Object& value) {
+    describe(MemberReader(field), value);
+    check(field, value);
+  }
+
+  const JsonField field_;
+};
+
+}  // namespace
+
+Result parse_result(std::string_view text, const std::string& file) {
+  const nlohmann::json json = parse_json(text, file);
+  const JsonField root(json, file);
+  if (root.at("program").text() != kProgram) {
+    root.at("program").refuse("is not offload-client: this is not a result of offload-client");
+  }
+  if (root.at("format").count() != kFormat) {
+    root.at("format").refuse("is not 1, as this program needs");
+  }
+  Result result;
+  result.file = file;
+  describe(MemberReader(root), result);
+  return result;
+}
+
+Result read_result(const std::string& path) {
+  const std::string shown = core::escaped(path);
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);  // of a regular file, no pipe
+  if (error) {
+    throw core::Error(core::ErrorCode::io_failed,
+                      fmt::format("'{}' cannot be read: {}", shown, error.message()));
+  }
+  if (bytes > kMostBytes) {
+    throw core::Error(core::ErrorCode::bad_message,
+                      fmt::format("'{}' is longer than {} MiB", shown, kMostBytes >> 20));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string text(bytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(bytes));
+  if (!file) core::throw_errno("cannot read '" + shown + "'");
+  return parse_result(text, path);
+}
+
+}  // namespace offload::results

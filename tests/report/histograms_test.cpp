@@ -1,0 +1,69 @@
+#include "apps/report/histograms.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "metrics/hdr_log.hpp"
+#include "tests/results/sample.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::report {
+namespace {
+
+using namespace results;
+
+TEST(HistogramSum, IsTheHistogramOfAllLatencies) {
+  HistogramSum sum;
+  sum.add(latency_of({100, 300, 5001}));
+  sum.add(latency_of({}));
+  sum.add(latency_of({7, 200}));
+  const Latency all = latency_of({100, 300, 5001, 7, 200});
+  const Latency merged = sum.latency();
+  EXPECT_EQ(merged.count, 5U);
+  for (std::size_t i = 0; i < all.us.size(); ++i) {
+    EXPECT_NEAR(merged.us[i], all.us[i], all.us[i] * 0.004) << kStatisticNames[i];
+  }
+  EXPECT_EQ(merged.at(Statistic::min), 7) << "exact, though the histogram has buckets";
+  EXPECT_EQ(merged.at(Statistic::max), 5001);
+  EXPECT_EQ(merged.histogram, all.histogram);
+}
+
+TEST(HistogramSum, OfNothingIsEmpty) {
+  const Latency none = HistogramSum().latency();
+  EXPECT_EQ(none.count, 0U);
+  EXPECT_EQ(none.at(Statistic::max), 0);
+  EXPECT_EQ(metrics::decode_hdr(none.histogram).count(), 0U);
+  EXPECT_EQ(HistogramSum().interval().p50, 0);
+}
+
+TEST(HistogramSum, DoesNotOverflow) {
+  const auto many = std::make_unique<metrics::LatencyHistogram>();
+  many->add(5, metrics::kMaxHdrCount - 1);
+  HistogramSum sum;
+  sum.add(metrics::encode_hdr(*many));
+  sum.add(encoded({1}));
+  const auto error = support::thrown_by([&] { sum.add(encoded({1})); });
+  EXPECT_EQ(error.code(), core::ErrorCode::bad_message);
+}
+
+TEST(HistogramLog, HasTheIntervalsOfAllRunsByTag) {
+  std::istringstream log(histogram_log(sample_result({open_loop_run(), open_loop_run(10)})));
+  metrics::HdrLogReader reader(log, "the log");
+  metrics::HdrLogInterval interval;
+  std::vector<double> starts;
+  std::vector<std::string> tags;
+  std::uint64_t latencies = 0;
+  while (reader.next(interval)) {
+    starts.push_back(interval.start_s - 1'763'879'556);
+    tags.push_back(interval.tag);
+    latencies += interval.histogram.count();
+  }
+  EXPECT_EQ(starts, (std::vector<double>{0, 0, 1, 1, 10, 10, 11, 11}));
+  EXPECT_EQ(tags.at(0), "service_time");
+  EXPECT_EQ(tags.at(1), "response_time");
+  EXPECT_EQ(latencies, 16U);
+}
+
+}  // namespace
+}  // namespace offload::report

@@ -1,0 +1,163 @@
+#include "results/read_result.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "results/write_result.hpp"
+#include "tests/results/sample.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::results {
+namespace {
+
+using nlohmann::json;
+
+std::string refusal(const std::string& text) {
+  const auto error = support::thrown_by([&] { parse_result(text, "a.json"); });
+  EXPECT_EQ(error.code(), core::ErrorCode::bad_message);
+  std::string what = error.what();
+  EXPECT_EQ(what.rfind("'a.json' ", 0), 0U) << what;
+  EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+  return what;
+}
+
+json sample_json() {
+  Run run = open_loop_run();
+  run.errors = {{"mismatch", 3}};
+  Result result = sample_result({run, run, run});
+  result.repeats = {{"io_rate_miops", {1, 0.5, 1.5, 0.95}}};
+  result.faults = {"a fault"};
+  return json::parse(result_text(result));
+}
+
+TEST(ReadResult, TakesWhatWriteResultMakes) {
+  const std::string text = sample_json().dump();
+  const Result result = parse_result(text, "a.json");
+  EXPECT_EQ(result.file, "a.json");
+  ASSERT_EQ(result.runs.size(), 3U);
+  EXPECT_EQ(result.runs[0].errors.at(0).second, 3U);
+  EXPECT_EQ(result.runs[0].response_time_us->at(Statistic::max), 410);
+  EXPECT_EQ(result.runs[0].intervals.at(1).service_time_us.max, 400);
+  EXPECT_EQ(result.options.at(2).second, "\"reverse\"");
+  EXPECT_EQ(result.repeats.at(0).second.high, 1.5);
+  EXPECT_FALSE(result.is_search);
+  EXPECT_EQ(json::parse(result_text(result)), json::parse(text));
+}
+
+TEST(ReadResult, PassesOverWhatTheFormatDoesNotName) {
+  json wider = sample_json();
+  wider["notes"] = {{"deep", {1, 2, {{"er", nullptr}}}}};
+  wider["runs"][0]["also"] = true;
+  EXPECT_EQ(parse_result(wider.dump(), "a.json").runs.size(), 3U);
+}
+
+/// Every member of every object of a result, as JSON pointers.
+void list_members(const json& value, const std::string& at, std::vector<std::string>& pointers) {
+  if (value.is_array() && !value.empty()) list_members(value[0], at + "/0", pointers);
+  if (!value.is_object()) return;
+  for (const auto& item : value.items()) {
+    pointers.push_back(at + "/" + item.key());
+    list_members(item.value(), at + "/" + item.key(), pointers);
+  }
+}
+
+/// Those whose names are free, and which need not be there.
+bool is_free(const std::string& pointer) {
+  for (const char* const free : {"/options/", "/errors/"}) {
+    if (pointer.find(free) != std::string::npos) return true;
+  }
+  return pointer == "/repeats/io_rate_miops";
+}
+
+TEST(ReadResult, RefusesAnyMemberThatIsMissingOrOfAnotherType) {
+  const json whole = sample_json();
+  std::vector<std::string> pointers;
+  list_members(whole, "", pointers);
+  ASSERT_GT(pointers.size(), 70U);
+  for (const std::string& pointer : pointers) {
+    const json::json_pointer at(pointer);
+    const std::string name = pointer.substr(pointer.rfind('/') + 1);
+    if (!is_free(pointer)) {
+      json without = whole;
+      without[at.parent_pointer()].erase(name);
+      EXPECT_NE(refusal(without.dump()).find(name + " is missing"), std::string::npos) << pointer;
+    }
+    for (const json& wrong : {json{{"an", {{"object", 1}}}}, json(-1.5), json("x"), json(true)}) {
+      if (whole[at].is_string() && wrong.is_string()) continue;
+      if (pointer.find("/options/") != std::string::npos && !wrong.is_object()) continue;
+      if (pointer == "/search") continue;
+      json other = whole;
+      other[at] = wrong;
+      EXPECT_NE(refusal(other.dump()).find(name), std::string::npos) << pointer << wrong;
+    }
+  }
+}
+
+TEST(ReadResult, RefusesNumbersThatAreTooLarge) {
+  for (const char* const pointer :
+       {"/runs/0/operation_count", "/runs/0/duration_seconds", "/runs/0/started_at_unix_s",
+        "/runs/1/intervals/1/start_s", "/runs/0/service_time_us/p99", "/runs/0/io_rate_miops"}) {
+    json large = sample_json();
+    large[json::json_pointer(pointer)] = 1e300;
+    refusal(large.dump());
+  }
+  std::string text = sample_json().dump();
+  text.replace(text.find("\"processors\":8"), 14, "\"processors\":1e999");
+  refusal(text);
+}
+
+TEST(ReadResult, RefusesHistogramsThatDoNotFit) {
+  json other = sample_json();
+  other["runs"][1]["service_time_us"]["histogram"] = encoded({1, 2, 3});
+  EXPECT_NE(refusal(other.dump())
+                .find("runs[1].service_time_us.histogram has 3 latencies, but count is 4"),
+            std::string::npos);
+  other["runs"][1]["service_time_us"]["histogram"] = "HISTFAAAAnonsense";
+  EXPECT_NE(refusal(other.dump()).find("runs[1].service_time_us.histogram is not a histogram"),
+            std::string::npos);
+}
+
+TEST(ReadResult, RefusesIntervalsOutOfOrder) {
+  json other = sample_json();
+  other["runs"][0]["intervals"][1]["start_s"] = 0;
+  other["runs"][0]["intervals"][0]["start_s"] = 1;
+  EXPECT_NE(refusal(other.dump()).find("runs[0].intervals[1].start_s is before"),
+            std::string::npos);
+}
+
+TEST(ReadResult, RefusesOtherFormatsAndPrograms) {
+  json other = sample_json();
+  other["format"] = 2;
+  EXPECT_NE(refusal(other.dump()).find("format is not 1"), std::string::npos);
+  other = sample_json();
+  other["program"] = "wrk";
+  EXPECT_NE(refusal(other.dump()).find("program is not offload-client"), std::string::npos);
+}
+
+TEST(ReadResult, RefusesWhatIsNoJson) {
+  EXPECT_NE(refusal("").find("is empty"), std::string::npos);
+  EXPECT_NE(refusal("{\"program\": ").find("is not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("\"\xff\xfe\"").find("is not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("\x1b[2J\n").find("is not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("[1]").find("is not an object"), std::string::npos);
+  EXPECT_NE(refusal(std::string(100'000, '[')).find("levels deep"), std::string::npos);
+}
+
+TEST(ReadResult, NamesTheFileThatCannotBeRead) {
+  const support::TempDir folder;
+  const auto what = [](const std::string& path) {
+    return std::string(support::thrown_by([&] { read_result(path); }).what());
+  };
+  EXPECT_NE(what(folder.file("none")).find("none' cannot be read: No such"), std::string::npos);
+  EXPECT_NE(what(folder.path()).find("cannot be read"), std::string::npos);
+  std::ofstream(folder.file("empty")).close();
+  EXPECT_NE(what(folder.file("empty")).find("empty' is empty"), std::string::npos);
+  std::ofstream(folder.file("right")) << sample_json();
+  EXPECT_EQ(read_result(folder.file("right")).file, folder.file("right"));
+}
+
+}  // namespace
+}  // namespace offload::results
