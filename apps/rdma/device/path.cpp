@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/group.hpp"
 #include "rdma/queues/queue_memory.hpp"
 
 namespace offload::rdma_tool {
