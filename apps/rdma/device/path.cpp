@@ -76,19 +76,9 @@ DevicePath::DevicePath(Environment& environment, const Options& options, memory:
 }
 
 DevicePath::~DevicePath() {
-  if (emulator_ != nullptr) stop(*emulator_);
+  if (emulator_ != nullptr) emulator_->stop_within(kPathStopTime);
   emulator_.reset();
-  stop(connection_);
-}
-
-void DevicePath::stop(progress::Context& context) noexcept {
-  using State = progress::Context::State;
-  if (context.state() == State::idle) return;
-  context.stop();
-  const auto limit = core::Clock::now() + kPathStopTime;
-  while (context.state() != State::idle && core::Clock::now() < limit) {
-    environment_.engine().run_once(limit);
-  }
+  connection_.stop_within(kPathStopTime);
 }
 
 void DevicePath::set_memory(const DeviceMemory& memory) {

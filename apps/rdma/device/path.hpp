@@ -40,8 +40,6 @@ class DevicePath {
   void clear_words() noexcept;
 
  private:
-  void stop(progress::Context& context) noexcept;
-
   Environment& environment_;
   const Options& options_;
   rdma::Connection connection_;

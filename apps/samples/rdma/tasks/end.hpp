@@ -43,14 +43,7 @@ class End {
     buffers.start();
     connection.connect(engine);
   }
-  ~End() {
-    if (connection.state() == progress::Context::State::idle) return;
-    connection.stop();
-    const auto limit = core::Clock::now() + kPatience;
-    while (connection.state() != progress::Context::State::idle && core::Clock::now() < limit) {
-      engine.run_once(limit);
-    }
-  }
+  ~End() { connection.stop_within(kPatience); }
 
   /// Tasks of one kind, to be made before start().
   template <class Task>
@@ -80,11 +73,8 @@ class End {
     if (!status.ok()) throw core::Error(status.error(), "the task was rejected");
   }
   void finish(rdma::RdmaTask& task) {
-    const auto limit = core::Clock::now() + kPatience;
-    while (task.state() == progress::Task::State::submitted && core::Clock::now() < limit) {
-      engine.run_once(limit);
-    }
-    if (task.state() != progress::Task::State::done) {
+    const auto is_done = [&] { return task.state() == progress::Task::State::done; };
+    if (!engine.run_until(is_done, kPatience)) {
       throw core::Error(core::ErrorCode::timed_out, "the task did not end in time");
     }
     if (!task.status().ok()) throw core::Error(task.status().error(), task.explain());
