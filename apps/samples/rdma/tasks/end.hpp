@@ -13,6 +13,7 @@
 #include "device/device.hpp"
 #include "progress/task_pool.hpp"
 #include "rdma_tasks/connection.hpp"
+#include "rdma_tasks/task_support.hpp"
 #include "tasks/memory/inventory.hpp"
 #include "tasks/memory/remote_region.hpp"
 
@@ -45,9 +46,13 @@ class End {
   }
   ~End() { connection.stop_within(kPatience); }
 
-  /// Tasks of one kind, to be made before start().
+  /// Tasks of one kind, to be made before start(). Throws Error if the device does not support
+  /// them.
   template <class Task>
   progress::TaskPool<Task> tasks(std::size_t count = 4) {
+    if (const auto support = rdma::supports_task<Task>(device); !support) {
+      throw core::Error(core::ErrorCode::not_supported, support.reason);
+    }
     const auto ignore = [](Task&, void*) {};
     return progress::TaskPool<Task>(connection, count, {ignore, ignore});
   }
