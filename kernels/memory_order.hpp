@@ -35,18 +35,6 @@ namespace offload::kernels {
                  R(value)                                                              \
                  : "memory");                                                          \
   }
-OFFLOAD_LOAD(relaxed, gpu, 32, "r")
-OFFLOAD_LOAD(relaxed, gpu, 64, "l")
-OFFLOAD_LOAD(relaxed, sys, 32, "r")
-OFFLOAD_LOAD(relaxed, sys, 64, "l")
-OFFLOAD_LOAD(acquire, sys, 64, "l")
-OFFLOAD_STORE(relaxed, gpu, 32, "r")
-OFFLOAD_STORE(relaxed, sys, 32, "r")
-OFFLOAD_STORE(relaxed, sys, 64, "l")
-OFFLOAD_STORE(release, sys, 32, "r")
-OFFLOAD_STORE(release, sys, 64, "l")
-#undef OFFLOAD_LOAD
-#undef OFFLOAD_STORE
 
 /// Orders the caller's earlier reads and writes before its later ones, for all observers.
 OFFLOAD_HOST_DEVICE inline void fence_acq_rel_sys() {
@@ -66,36 +54,40 @@ OFFLOAD_HOST_DEVICE inline std::uint64_t fetch_add_acq_rel_sys(std::uint64_t* to
 
 #else
 
-template <class Word>
-OFFLOAD_HOST_DEVICE Word load_relaxed_gpu(const Word* from) {
-  return __atomic_load_n(from, __ATOMIC_RELAXED);
-}
-template <class Word>
-OFFLOAD_HOST_DEVICE Word load_relaxed_sys(const Word* from) {
-  return __atomic_load_n(from, __ATOMIC_RELAXED);
-}
-template <class Word>
-OFFLOAD_HOST_DEVICE Word load_acquire_sys(const Word* from) {
-  return __atomic_load_n(from, __ATOMIC_ACQUIRE);
-}
-template <class Word>
-OFFLOAD_HOST_DEVICE void store_relaxed_gpu(Word* to, Word value) {
-  __atomic_store_n(to, value, __ATOMIC_RELAXED);
-}
-template <class Word>
-OFFLOAD_HOST_DEVICE void store_relaxed_sys(Word* to, Word value) {
-  __atomic_store_n(to, value, __ATOMIC_RELAXED);
-}
-template <class Word>
-OFFLOAD_HOST_DEVICE void store_release_sys(Word* to, Word value) {
-  __atomic_store_n(to, value, __ATOMIC_RELEASE);
-}
-template <class Word>
-OFFLOAD_HOST_DEVICE Word fetch_add_acq_rel_sys(Word* to, Word count) {
+#define OFFLOAD_ORDER_relaxed __ATOMIC_RELAXED
+#define OFFLOAD_ORDER_acquire __ATOMIC_ACQUIRE
+#define OFFLOAD_ORDER_release __ATOMIC_RELEASE
+#define OFFLOAD_LOAD(ORDER, SCOPE, SIZE, R)                              \
+  OFFLOAD_HOST_DEVICE inline std::uint##SIZE##_t load_##ORDER##_##SCOPE( \
+      const std::uint##SIZE##_t* from) {                                 \
+    return __atomic_load_n(from, OFFLOAD_ORDER_##ORDER);                 \
+  }
+#define OFFLOAD_STORE(ORDER, SCOPE, SIZE, R)                                           \
+  OFFLOAD_HOST_DEVICE inline void store_##ORDER##_##SCOPE(std::uint##SIZE##_t* to,     \
+                                                          std::uint##SIZE##_t value) { \
+    __atomic_store_n(to, value, OFFLOAD_ORDER_##ORDER);                                \
+  }
+
+OFFLOAD_HOST_DEVICE inline std::uint64_t fetch_add_acq_rel_sys(std::uint64_t* to,
+                                                               std::uint64_t count) {
   return __atomic_fetch_add(to, count, __ATOMIC_ACQ_REL);
 }
 
 #endif
+
+OFFLOAD_LOAD(relaxed, gpu, 32, "r")
+OFFLOAD_LOAD(relaxed, gpu, 64, "l")
+OFFLOAD_LOAD(relaxed, sys, 32, "r")
+OFFLOAD_LOAD(relaxed, sys, 64, "l")
+OFFLOAD_LOAD(acquire, sys, 32, "r")
+OFFLOAD_LOAD(acquire, sys, 64, "l")
+OFFLOAD_STORE(relaxed, gpu, 32, "r")
+OFFLOAD_STORE(relaxed, sys, 32, "r")
+OFFLOAD_STORE(relaxed, sys, 64, "l")
+OFFLOAD_STORE(release, sys, 32, "r")
+OFFLOAD_STORE(release, sys, 64, "l")
+#undef OFFLOAD_LOAD
+#undef OFFLOAD_STORE
 
 /// Loads a word of which most looks find nothing new. Once it has the value that was waited for,
 /// acquire_looked_sys() must follow. Relaxed on a GPU, where a fence waits for all that is under

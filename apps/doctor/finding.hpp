@@ -21,10 +21,10 @@ enum class Severity : std::uint8_t {
 
 struct Finding {
   Severity severity;
-  std::string subject;   ///< such as "gpu 0000:01:00.0"
-  std::string found;     ///< what is there
-  std::string expected;  ///< what should be; empty if that is what is there
-  std::string mend;      ///< what to do; empty if there is nothing to do
+  std::string subject;     ///< such as "gpu 0000:01:00.0"
+  std::string found;       ///< what is there
+  std::string expected{};  ///< what should be; empty if that is what is there
+  std::string mend{};      ///< what to do; empty if there is nothing to do
 };
 
 using Findings = std::vector<Finding>;

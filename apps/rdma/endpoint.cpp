@@ -107,12 +107,7 @@ Endpoint::Endpoint(Environment& environment, const Options& options, std::uint32
 Endpoint::~Endpoint() {
   if (shared_ != nullptr) shared_->remove(*this);
   device_.reset();
-  if (connection_.state() == progress::Context::State::idle) return;
-  connection_.stop();
-  const auto limit = core::Clock::now() + kStopTime;
-  while (connection_.state() != progress::Context::State::idle && core::Clock::now() < limit) {
-    environment_.engine().run_once(limit);
-  }
+  connection_.stop_within(kStopTime);
 }
 
 void Endpoint::make_buffers() {

@@ -66,8 +66,9 @@ class SharedPool {
   core::Status post(rdma::SharedReceiveTask& task) noexcept { return shared_.submit(task); }
 
  private:
-  using Tasks = progress::TaskPool<rdma::SharedReceiveTask>;
-
+  static std::size_t count_of(const Options& options) noexcept {
+    return receives_of(options) * options.connections;
+  }
   Endpoint* endpoint_of(const rdma::SharedReceiveTask& task) const noexcept {
     const auto found = endpoints_.find(task.qp_num());
     return found == endpoints_.end() ? nullptr : found->second;
@@ -77,7 +78,7 @@ class SharedPool {
   memory::BufferInventory inventory_;
   std::vector<memory::BufferRef> buffers_;
   rdma::SharedReceives shared_;
-  Tasks tasks_;
+  progress::TaskPool<rdma::SharedReceiveTask> tasks_;
   std::unordered_map<std::uint32_t, Endpoint*> endpoints_;
 };
 

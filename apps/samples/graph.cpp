@@ -116,8 +116,7 @@ int run() {
     runs.start(instance);
   }
 
-  const auto deadline = core::Clock::now() + kPatience;
-  while (graph.in_flight() != 0 && core::Clock::now() < deadline) engine.run_once(deadline);
+  engine.run_until([&] { return graph.in_flight() == 0; }, kPatience);
   for (progress::Context* context :
        {static_cast<progress::Context*>(&graph), static_cast<progress::Context*>(&copier),
         static_cast<progress::Context*>(&hasher)}) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -36,42 +37,42 @@ inline bool has_gpu() {
 #endif
 }
 
-/// Zeros, pinned where there is a GPU, under a key of `card`.
+/// Zeros that blocks reach: pinned where there is a GPU. Throws std::bad_alloc.
+inline std::shared_ptr<void> allocate(std::size_t bytes) {
+#if defined(__CUDACC__)
+  if (has_gpu()) {
+    void* pinned = nullptr;
+    if (cudaHostAlloc(&pinned, bytes, cudaHostAllocPortable) != cudaSuccess) throw std::bad_alloc();
+    std::memset(pinned, 0, bytes);
+    return {pinned, [](void* data) { cudaFreeHost(data); }};
+  }
+#endif
+  constexpr std::align_val_t kAlignment{64};
+  void* const plain = ::operator new(bytes, kAlignment);
+  std::memset(plain, 0, bytes);
+  return {plain, [](void* data) { ::operator delete(data, kAlignment); }};
+}
+
+/// Zeros as of allocate(), under a key of `card`.
 class Memory {
  public:
-  Memory(SampleCard& card, std::size_t bytes) : pinned_(has_gpu()) {
-#if defined(__CUDACC__)
-    if (pinned_ && cudaHostAlloc(&data_, bytes, cudaHostAllocPortable) != cudaSuccess) {
-      throw std::bad_alloc();
-    }
-#endif
-    if (!pinned_) data_ = ::operator new (bytes, std::align_val_t{64});
-    std::memset(data_, 0, bytes);
-    key_ = card.register_memory(data_, bytes);
-  }
-  Memory& operator=(Memory&&) = delete;
-  ~Memory() {
-#if defined(__CUDACC__)
-    if (pinned_) cudaFreeHost(data_);
-#endif
-    if (!pinned_) ::operator delete (data_, std::align_val_t{64});
-  }
+  Memory(SampleCard& card, std::size_t bytes)
+      : data_(allocate(bytes)), key_(card.register_memory(data_.get(), bytes)) {}
 
   template <class T>
   [[nodiscard]] T* as() const {
-    return static_cast<T*>(data_);
+    return static_cast<T*>(data_.get());
   }
   [[nodiscard]] kernels::rdma::LocalBuffer local(std::size_t offset, std::uint32_t length) const {
-    return {reinterpret_cast<std::uint64_t>(data_) + offset, length, key_};
+    return {reinterpret_cast<std::uint64_t>(data_.get()) + offset, length, key_};
   }
   [[nodiscard]] kernels::rdma::RemotePointer remote(std::size_t offset = 0) const {
-    return {reinterpret_cast<std::uint64_t>(data_) + offset, key_};
+    return {reinterpret_cast<std::uint64_t>(data_.get()) + offset, key_};
   }
 
  private:
-  bool pinned_;
-  void* data_ = nullptr;
-  std::uint32_t key_ = 0;
+  std::shared_ptr<void> data_;
+  std::uint32_t key_;
 };
 
 #if defined(__CUDACC__)

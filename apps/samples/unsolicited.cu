@@ -76,27 +76,22 @@ std::uint8_t* as_the_gpu_sees(std::uint8_t* memory, std::uint64_t bytes, unsigne
   return static_cast<std::uint8_t*>(seen);
 }
 
-std::uint32_t watch_by_gpu(kernels::ChannelView channel) {
-  channel.requests =
-      as_the_gpu_sees(channel.requests, channel.layout.request_bytes, cudaHostRegisterReadOnly);
-  channel.responses = as_the_gpu_sees(channel.responses, channel.layout.response_bytes, 0);
-  State* state = nullptr;
-  check(cudaHostAlloc(&state, sizeof(State), cudaHostAllocMapped));
-  std::memset(static_cast<void*>(state), 0, sizeof(State));
-  run_blocks(1, AlarmWatch{channel, state});
-  return state->taken;
-}
 #endif
 
 }  // namespace
 
-std::uint32_t watch(const kernels::ChannelView& channel, const char*& by) {
+std::uint32_t watch(kernels::ChannelView channel, const char*& by) {
   by = has_gpu() ? "a GPU" : "a thread";
 #if defined(__CUDACC__)
-  if (has_gpu()) return watch_by_gpu(channel);
+  if (has_gpu()) {
+    channel.requests =
+        as_the_gpu_sees(channel.requests, channel.layout.request_bytes, cudaHostRegisterReadOnly);
+    channel.responses = as_the_gpu_sees(channel.responses, channel.layout.response_bytes, 0);
+  }
 #endif
-  const auto state = std::make_unique<State>();
-  run_blocks(1, AlarmWatch{channel, state.get()});
+  const auto memory = allocate(sizeof(State));
+  auto* const state = static_cast<State*>(memory.get());
+  run_blocks(1, AlarmWatch{channel, state});
   return state->taken;
 }
 

@@ -27,6 +27,6 @@ struct Notice {
 
 /// Watches the values by a warp of the GPU, or by this thread where there is none, and sends the
 /// notices over `channel`. Returns how many were sent and taken. Throws std::runtime_error.
-std::uint32_t watch(const kernels::ChannelView& channel, const char*& by);
+std::uint32_t watch(kernels::ChannelView channel, const char*& by);
 
 }  // namespace offload::samples

@@ -58,15 +58,7 @@ void check_region(const MemoryRegion& region, Access access, std::uint64_t bytes
 
 kernels::ChannelLayout checked_layout(const protocol::ChannelDescriptor& descriptor,
                                       const MemoryRegion& requests, const MemoryRegion& responses) {
-  if (!kernels::is_valid_shape(descriptor.depth, descriptor.max_message_length,
-                               descriptor.max_response_length)) {
-    throw Error(ErrorCode::bad_message,
-                "channel " + std::to_string(descriptor.channel) + " has an invalid shape: depth " +
-                    std::to_string(descriptor.depth) + ", messages of " +
-                    std::to_string(descriptor.max_message_length) + " bytes");
-  }
-  const auto layout = kernels::make_layout(descriptor.depth, descriptor.max_message_length,
-                                           descriptor.max_response_length);
+  const auto layout = layout_of(descriptor);
   check_region(requests, kReadable, layout.request_bytes);
   check_region(responses, kWritable, layout.response_bytes);
   return layout;
@@ -95,26 +87,36 @@ core::Fd open_again(const core::Fd& bell, int access) {
 
 }  // namespace
 
+kernels::ChannelLayout layout_of(const protocol::ChannelDescriptor& channel) {
+  if (!kernels::is_valid_shape(channel.depth, channel.max_message_length,
+                               channel.max_response_length)) {
+    throw Error(ErrorCode::bad_message, "channel " + std::to_string(channel.channel) +
+                                            " has an invalid shape: depth " +
+                                            std::to_string(channel.depth) + ", messages of " +
+                                            std::to_string(channel.max_message_length) + " bytes");
+  }
+  return kernels::make_layout(channel.depth, channel.max_message_length,
+                              channel.max_response_length);
+}
+
 ChannelMemory::ChannelMemory(std::uint32_t index, std::uint32_t depth,
                              std::uint32_t max_message_length, int numa_node, std::uint64_t first,
                              std::uint32_t max_response_length)
-    : ChannelMemory(kernels::make_layout(depth, max_message_length, max_response_length),
-                    {index, depth, max_message_length, {}, {}, max_response_length}, numa_node,
+    : ChannelMemory({index, depth, max_message_length, {}, {}, max_response_length}, numa_node,
                     first) {}
 
-ChannelMemory::ChannelMemory(const kernels::ChannelLayout& layout,
-                             protocol::ChannelDescriptor shape, int numa_node, std::uint64_t first)
+ChannelMemory::ChannelMemory(protocol::ChannelDescriptor shape, int numa_node, std::uint64_t first)
     : requests_({name_of(shape.channel, "requests"), kWritable},
-                {share(name_of(shape.channel, "requests"), layout.request_bytes, numa_node,
-                       memory::Writers::maker)}),
+                {share(name_of(shape.channel, "requests"), layout_of(shape).request_bytes,
+                       numa_node, memory::Writers::maker)}),
       responses_({name_of(shape.channel, "responses"), kWritable},
-                 {share(name_of(shape.channel, "responses"), layout.response_bytes, numa_node,
-                        memory::Writers::all)}),
+                 {share(name_of(shape.channel, "responses"), layout_of(shape).response_bytes,
+                        numa_node, memory::Writers::all)}),
       request_export_(start_and_export(requests_, kReadable)),
       response_export_(start_and_export(responses_, kWritable)),
       request_bell_(DoorbellPipe::make()),
       response_bell_(DoorbellPipe::make()),
-      view_(view_of(requests_, responses_, layout)),
+      view_(view_of(requests_, responses_, layout_of(shape))),
       first_(first),
       descriptor_(std::move(shape)) {
   descriptor_.access = request_export_.blob;

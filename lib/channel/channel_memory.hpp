@@ -24,11 +24,14 @@ namespace offload::channel {
 using ChannelFds = std::array<int, 4>;
 using OwnedChannelFds = std::array<core::Fd, 4>;
 
+/// Returns the layout of the memory of `channel`. Throws Error (bad_message) for an invalid shape.
+kernels::ChannelLayout layout_of(const protocol::ChannelDescriptor& channel);
+
 /// A channel's memory on the side that made it: two exported regions and two doorbells.
 class ChannelMemory {
  public:
-  /// The shape must be valid (kernels::is_valid_shape). `numa_node`: the node of its memory; -1 for
-  /// any. `first`: the sequence of its first message. Throws Error.
+  /// `numa_node`: the node of its memory; -1 for any. `first`: the sequence of its first message.
+  /// Throws Error, as layout_of().
   ChannelMemory(std::uint32_t index, std::uint32_t depth, std::uint32_t max_message_length,
                 int numa_node, std::uint64_t first = 0,
                 std::uint32_t max_response_length = kernels::kLongestDigest);
@@ -50,8 +53,7 @@ class ChannelMemory {
   }
 
  private:
-  ChannelMemory(const kernels::ChannelLayout& layout, protocol::ChannelDescriptor shape,
-                int numa_node, std::uint64_t first);
+  ChannelMemory(protocol::ChannelDescriptor shape, int numa_node, std::uint64_t first);
 
   memory::MemoryRegion requests_;
   memory::MemoryRegion responses_;

@@ -3,9 +3,8 @@
 
 #include <array>
 #include <cctype>
-#include <fstream>
 
-#include "device/device.hpp"
+#include "device/sysfs.hpp"
 
 namespace offload::device {
 namespace {
@@ -18,13 +17,6 @@ std::string pci_address_of(int device) {
   std::string address(text.data());
   for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return address;
-}
-
-int numa_node_of(const std::string& pci_address) {
-  std::ifstream file("/sys/bus/pci/devices/" + pci_address + "/numa_node");
-  int node = -1;
-  file >> node;
-  return file ? node : -1;
 }
 
 Support from_attribute(const Device& gpu, cudaDeviceAttr attribute, const char* reason) {
@@ -89,7 +81,8 @@ DeviceList list_gpus() {
     if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) continue;
     const std::string address = pci_address_of(device);
     gpus.devices.push_back({Kind::gpu, static_cast<std::uint32_t>(device), properties.name, address,
-                            numa_node_of(address), properties.totalGlobalMem});
+                            numa_node_of("/sys/bus/pci/devices/" + address),
+                            properties.totalGlobalMem});
   }
   if (gpus.devices.empty()) gpus.why_none = "the CUDA driver describes none of its GPUs";
   return gpus;

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "core/error.hpp"
@@ -12,18 +11,10 @@ namespace offload::device {
 namespace {
 
 /// Empty for an emulated device, which is on no bus.
-std::string pci_address_of(const ibv_device& device) {
+std::string pci_address_of(const std::filesystem::path& device) {
   std::error_code error;
-  const auto place = std::filesystem::canonical(std::string(device.ibdev_path) + "/device", error);
-  const std::string name = place.filename();
+  const std::string name = std::filesystem::canonical(device, error).filename();
   return !error && is_pci_address(name) ? name : std::string();
-}
-
-int numa_node_of(const ibv_device& device) {
-  std::ifstream file(std::string(device.ibdev_path) + "/device/numa_node");
-  int node = -1;
-  file >> node;
-  return file ? node : -1;
 }
 
 std::string why_not(int errnum) {
@@ -44,9 +35,9 @@ DeviceList list_rdma_devices() {
   }
   for (int i = 0; i < count; ++i) {
     const ibv_device& device = *list.get()[i];
+    const auto place = std::filesystem::path(device.ibdev_path) / "device";
     found.devices.push_back({Kind::rdma, static_cast<std::uint32_t>(i), device.name,
-                             pci_address_of(device), numa_node_of(device), 0,
-                             function_kind(std::string(device.ibdev_path) + "/device")});
+                             pci_address_of(place), numa_node_of(place), 0, function_kind(place)});
   }
   if (count == 0) found.why_none = "libibverbs lists no RDMA device";
   return found;

@@ -29,6 +29,13 @@ inline std::string attribute(const std::filesystem::path& path) {
   return line;
 }
 
+/// Returns the NUMA node of the device with this folder; -1 where the kernel names none.
+inline int numa_node_of(const std::filesystem::path& device) {
+  std::ifstream file(device / "numa_node");
+  int node = -1;
+  return file >> node ? node : -1;
+}
+
 /// Returns the folder of the card of `device`, which may be some levels up: a subfunction's parent
 /// is an auxiliary device, an interface's may be virtio's. Empty for a device on no bus.
 inline std::filesystem::path card_of(const std::filesystem::path& device) {

@@ -74,6 +74,12 @@ void Context::stop() {
   }
 }
 
+void Context::stop_within(core::Duration limit) {
+  if (state_ == State::idle) return;
+  stop();
+  engine_->run_until([this] { return state_ == State::idle; }, limit);
+}
+
 void Context::stopped() {
   assert(state_ == State::starting || state_ == State::stopping);
   // Ends, as no task is accepted in this state.

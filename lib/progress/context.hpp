@@ -65,6 +65,10 @@ class Context : Pollable {
   /// callback. Throws Error (bad_state) if it is idle.
   void stop();
 
+  /// Stops the context, unless it is idle, and runs turns of the engine until it is, for `limit` at
+  /// most. Not in a turn of the engine.
+  void stop_within(core::Duration limit);
+
   /// Submits `task`; a callback of its pool reports its completion. An error means that the task
   /// was not accepted: bad_state if the context is not running or the task is in flight or
   /// released, invalid_value if it belongs to another context, or an error that the kind of task

@@ -108,6 +108,13 @@ class Engine {
   /// One turn that may sleep, until there is work or an event, or `deadline`. Returns whether there
   /// was work.
   bool run_once(core::TimePoint deadline);
+  /// Runs such turns until `ready()` returns true, for `limit` at most. Returns whether it did.
+  template <class Ready>
+  bool run_until(Ready ready, core::Duration limit) {
+    const core::TimePoint deadline = core::Clock::now() + limit;
+    while (!ready() && core::Clock::now() < deadline) run_once(deadline);
+    return ready();
+  }
 
   /// One turn that does not wait: polls everything once; every 16th turn, and the turn after
   /// events, takes events. Returns whether there was work.

@@ -27,6 +27,11 @@ std::vector<std::byte> with_names(Writer& writer, const std::vector<std::string>
   return writer.take();
 }
 
+std::vector<std::byte> read_bytes(Reader& reader) {
+  const auto bytes = reader.bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
 std::vector<std::string> read_names(Reader& reader) {
   std::vector<std::string> names(reader.integer<std::uint8_t>());
   for (std::string& name : names) name = core::escaped(reader.string());
@@ -105,10 +110,8 @@ std::optional<ChannelDescriptor> ChannelDescriptor::decode(std::span<const std::
   message.channel = reader.integer<std::uint32_t>();
   message.depth = reader.integer<std::uint32_t>();
   message.max_message_length = reader.integer<std::uint32_t>();
-  const auto access = reader.bytes();
-  message.access.assign(access.begin(), access.end());
-  const auto response_access = reader.bytes();
-  message.response_access.assign(response_access.begin(), response_access.end());
+  message.access = read_bytes(reader);
+  message.response_access = read_bytes(reader);
   message.max_response_length = reader.integer<std::uint32_t>();
   message.service = reader.integer<std::uint8_t>();
   return if_finished(reader, message);
@@ -132,9 +135,7 @@ std::vector<std::byte> Assignment::encode() const {
 
 std::optional<Assignment> Assignment::decode(std::span<const std::byte> payload) {
   Reader reader(payload);
-  Assignment message;
-  message.channels = reader.integer<std::uint32_t>();
-  return if_finished(reader, message);
+  return if_finished(reader, Assignment{reader.integer<std::uint32_t>()});
 }
 
 std::vector<std::byte> StartShutdown::encode() const {
@@ -154,9 +155,7 @@ std::vector<std::byte> KeepAlive::encode() const {
 
 std::optional<KeepAlive> KeepAlive::decode(std::span<const std::byte> payload) {
   Reader reader(payload);
-  KeepAlive message;
-  message.sequence = reader.integer<std::uint64_t>();
-  return if_finished(reader, message);
+  return if_finished(reader, KeepAlive{reader.integer<std::uint64_t>()});
 }
 
 std::vector<std::byte> UserMessage::encode() const {
@@ -167,8 +166,7 @@ std::optional<UserMessage> UserMessage::decode(std::span<const std::byte> payloa
   Reader reader(payload);
   UserMessage message;
   message.taken = reader.integer<std::uint32_t>();
-  const auto bytes = reader.bytes();
-  message.bytes.assign(bytes.begin(), bytes.end());
+  message.bytes = read_bytes(reader);
   return if_finished(reader, message);
 }
 
@@ -181,8 +179,7 @@ std::optional<AttachChannel> AttachChannel::decode(std::span<const std::byte> pa
   AttachChannel message;
   message.channel = reader.integer<std::uint32_t>();
   reader.fixed(message.token);
-  const auto endpoint = reader.bytes();
-  message.endpoint.assign(endpoint.begin(), endpoint.end());
+  message.endpoint = read_bytes(reader);
   return if_finished(reader, message);
 }
 

@@ -11,54 +11,50 @@ FrameView bad(Refusal reason) noexcept {
   return {.state = FrameView::State::bad, .reason = reason};
 }
 
+struct ReasonWords {
+  std::string_view name;
+  std::string_view description;
+};
+
+ReasonWords words_of(Refusal reason) noexcept {
+  using enum Refusal;
+  switch (reason) {
+    case frame_too_short: return {"frame_too_short", "the frame is shorter than its own header"};
+    case frame_too_long:
+      return {"frame_too_long", "the message is longer than this server accepts"};
+    case length_mismatch:
+      return {"length_mismatch", "the frame's size and its message's length differ"};
+    case unknown_message: return {"unknown_message", "there is no message of this kind"};
+    case misplaced_message:
+      return {"misplaced_message", "a message of this kind does not belong here"};
+    case worker_unavailable:
+      return {"worker_unavailable", "no worker is attached to process the request"};
+    case shutting_down: return {"shutting_down", "the server is shutting down"};
+    case worker_failed: return {"worker_failed", "the worker could not process the request"};
+    case bad_version:
+      return {"bad_version", "the peer speaks another version of the control protocol"};
+    case bad_hello: return {"bad_hello", "the peer's greeting is not acceptable"};
+    case busy: return {"busy", "no more workers can attach"};
+    case request_timed_out: return {"request_timed_out", "the worker did not answer in time"};
+    case worker_stuck: return {"worker_stuck", "the worker has stopped answering"};
+    case out_of_memory: return {"out_of_memory", "the memory for clients is exhausted"};
+    case frame_timed_out: return {"frame_timed_out", "the rest of the frame did not come in time"};
+    case idle_timed_out: return {"idle_timed_out", "the client sent no request for too long"};
+    case too_many_clients: return {"too_many_clients", "the limit of clients is reached"};
+    case too_many_of_address:
+      return {"too_many_of_address", "the limit of clients of this address is reached"};
+  }
+  return {{}, "unknown reason"};
+}
+
 }  // namespace
 
 std::string_view describe(Refusal reason) noexcept {
-  switch (reason) {
-    case Refusal::frame_too_short: return "the frame is shorter than its own header";
-    case Refusal::frame_too_long: return "the message is longer than this server accepts";
-    case Refusal::length_mismatch: return "the frame's size and its message's length differ";
-    case Refusal::unknown_message: return "there is no message of this kind";
-    case Refusal::misplaced_message: return "a message of this kind does not belong here";
-    case Refusal::worker_unavailable: return "no worker is attached to process the request";
-    case Refusal::shutting_down: return "the server is shutting down";
-    case Refusal::worker_failed: return "the worker could not process the request";
-    case Refusal::bad_version: return "the peer speaks another version of the control protocol";
-    case Refusal::bad_hello: return "the peer's greeting is not acceptable";
-    case Refusal::busy: return "no more workers can attach";
-    case Refusal::request_timed_out: return "the worker did not answer in time";
-    case Refusal::worker_stuck: return "the worker has stopped answering";
-    case Refusal::out_of_memory: return "the memory for clients is exhausted";
-    case Refusal::frame_timed_out: return "the rest of the frame did not come in time";
-    case Refusal::idle_timed_out: return "the client sent no request for too long";
-    case Refusal::too_many_clients: return "the limit of clients is reached";
-    case Refusal::too_many_of_address: return "the limit of clients of this address is reached";
-  }
-  return "unknown reason";
+  return words_of(reason).description;
 }
 
 std::string_view name_of(Refusal reason) noexcept {
-  switch (reason) {
-    case Refusal::frame_too_short: return "frame_too_short";
-    case Refusal::frame_too_long: return "frame_too_long";
-    case Refusal::length_mismatch: return "length_mismatch";
-    case Refusal::unknown_message: return "unknown_message";
-    case Refusal::misplaced_message: return "misplaced_message";
-    case Refusal::worker_unavailable: return "worker_unavailable";
-    case Refusal::shutting_down: return "shutting_down";
-    case Refusal::worker_failed: return "worker_failed";
-    case Refusal::bad_version: return "bad_version";
-    case Refusal::bad_hello: return "bad_hello";
-    case Refusal::busy: return "busy";
-    case Refusal::request_timed_out: return "request_timed_out";
-    case Refusal::worker_stuck: return "worker_stuck";
-    case Refusal::out_of_memory: return "out_of_memory";
-    case Refusal::frame_timed_out: return "frame_timed_out";
-    case Refusal::idle_timed_out: return "idle_timed_out";
-    case Refusal::too_many_clients: return "too_many_clients";
-    case Refusal::too_many_of_address: return "too_many_of_address";
-  }
-  return {};
+  return words_of(reason).name;
 }
 
 FrameView parse_other(std::span<const std::byte> stream, std::uint32_t max_length) noexcept {

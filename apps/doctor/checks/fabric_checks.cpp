@@ -99,8 +99,8 @@ Finding check_bridges(const Tree& tree, const Names& ports) {
 /// On the DPU, in DPU mode.
 Findings check_switch(const Tree& tree, const Pair& pair,
                       const std::vector<device::Representor>& representors) {
-  Findings findings{{Severity::good, "dpu mode",
-                     fmt::format("DPU mode, {} representors", representors.size()), "", ""}};
+  Findings findings{
+      {Severity::good, "dpu mode", fmt::format("DPU mode, {} representors", representors.size())}};
   const std::string function = tree.root() + kRdmaDevices + pair.device + "/device";
   if (device::function_kind(function) != device::FunctionKind::subfunction) {
     findings.push_back(
@@ -157,7 +157,7 @@ Findings check_adaptive_routing(const Tree& tree, const Pair& pair) {
 Findings check_traffic_class(const Tree& tree, const Pair& pair) {
   const char* const subject = "traffic class";
   if (is_infiniband(tree, pair)) {
-    return {{Severity::good, subject, "none: InfiniBand drops no packets in congestion", "", ""}};
+    return {{Severity::good, subject, "none: InfiniBand drops no packets in congestion"}};
   }
   if (!tree.has(kCmDefaults)) {
     return {{Severity::note, subject, "not readable: configfs has no rdma_cm", "",
@@ -169,7 +169,7 @@ Findings check_traffic_class(const Tree& tree, const Pair& pair) {
   const auto value = tree.number(file).value_or(0);
   const std::string uplink = uplink_of(tree, pair);
   if (value > 0) {
-    return {{Severity::good, subject, fmt::format("{}, DSCP {}", value, value >> 2), "", ""},
+    return {{Severity::good, subject, fmt::format("{}, DSCP {}", value, value >> 2)},
             check_lossless(uplink, value)};
   }
   return {{Severity::warning, subject, "no class is set: packets have class 0",

@@ -37,7 +37,7 @@ std::vector<PciDevice> gpus_of(const Tree& tree) {
 Findings check_gpu_driver(const Tree& tree, MachineRole role) {
   const std::string driver = driver_of(tree);
   if (!driver.empty()) {
-    Findings findings{{Severity::good, "gpu driver", driver, "", ""}};
+    Findings findings{{Severity::good, "gpu driver", driver}};
     for (const char* node : {"/dev/nvidiactl", "/dev/nvidia-uvm"}) {
       if (tree.has(node)) continue;
       findings.push_back({unless_wanted(role, Severity::warning), "gpu driver",
@@ -47,7 +47,7 @@ Findings check_gpu_driver(const Tree& tree, MachineRole role) {
     return findings;
   }
   if (gpus_of(tree).empty() && role != MachineRole::worker) {
-    return {{Severity::note, "gpu driver", "none", "", ""}};
+    return {{Severity::note, "gpu driver", "none"}};
   }
   const bool has_nouveau = tree.has("/sys/module/nouveau");
   return {{unless_wanted(role, Severity::warning), "gpu driver",
@@ -64,15 +64,12 @@ Findings check_gpus(const Tree& tree, MachineRole role) {
              wanted ? "lspci -d 10de: lists the devices of the bus" : ""}};
   }
   Findings findings;
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    const std::string subject = "gpu " + gpus[i].address;
-    const auto driver = tree.has(kPciDevices + gpus[i].address + "/driver/module")
-                            ? std::string("has a driver")
-                            : std::string("has no driver");
-    if (driver == "has a driver") {
-      findings.push_back({Severity::good, subject, driver, "", ""});
+  for (const PciDevice& gpu : gpus) {
+    const std::string subject = "gpu " + gpu.address;
+    if (tree.has(kPciDevices + gpu.address + "/driver/module")) {
+      findings.push_back({Severity::good, subject, "has a driver"});
     } else {
-      findings.push_back({unless_wanted(role, Severity::warning), subject, driver,
+      findings.push_back({unless_wanted(role, Severity::warning), subject, "has no driver",
                           "the NVIDIA driver is bound to it", "modprobe nvidia; see dmesg"});
     }
   }

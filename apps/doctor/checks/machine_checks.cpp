@@ -46,7 +46,7 @@ Findings check_kernel(const Tree& tree) {
   }
   const bool is_new =
       version->major_number > 5 || (version->major_number == 5 && version->minor_number >= 12);
-  if (is_new) return {{Severity::good, "kernel", *release, "", ""}};
+  if (is_new) return {{Severity::good, "kernel", *release}};
   return {{Severity::warning, "kernel", *release,
            "Linux 5.12 or later: earlier ones cannot register GPU memory by its dma-buf",
            "install a newer kernel, or the module nvidia_peermem"}};
@@ -54,10 +54,10 @@ Findings check_kernel(const Tree& tree) {
 
 Findings check_clock(const Tree& tree) {
   const auto source = tree.read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-  if (!source) return {{Severity::note, "clock source", "unknown", "", ""}};
+  if (!source) return {{Severity::note, "clock source", "unknown"}};
   constexpr std::array kFast{"tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"};
   const bool is_fast = std::ranges::find(kFast, *source) != kFast.end();
-  if (is_fast) return {{Severity::good, "clock source", *source, "", ""}};
+  if (is_fast) return {{Severity::good, "clock source", *source}};
   return {{Severity::warning, "clock source", *source,
            "tsc: reading another clock takes a system call, some hundred ns",
            "boot with tsc=reliable if the processor's counter is, see dmesg | grep -i tsc"}};
@@ -71,14 +71,14 @@ Findings check_governor(const Tree& tree) {
     if (governor) ++counts[*governor];
   }
   if (counts.empty()) {
-    return {{Severity::note, "cpu governor", "the kernel sets no frequencies", "", ""}};
+    return {{Severity::note, "cpu governor", "the kernel sets no frequencies"}};
   }
   std::string found;
   for (const auto& [governor, count] : counts) {
     found += fmt::format("{}{} on {}", found.empty() ? "" : ", ", governor, count);
   }
   if (counts.size() == 1 && counts.contains("performance")) {
-    return {{Severity::good, "cpu governor", found, "", ""}};
+    return {{Severity::good, "cpu governor", found}};
   }
   return {{Severity::warning, "cpu governor", found,
            "performance on all: other governors slow a processor down between requests",
@@ -87,10 +87,10 @@ Findings check_governor(const Tree& tree) {
 
 Findings check_open_files(const Tree& tree) {
   const auto limit = core::resource_limit("Max open files", true, tree.root());
-  if (!limit) return {{Severity::note, "open files", "unknown", "", ""}};
-  if (*limit == core::kUnlimited) return {{Severity::good, "open files", "unlimited", "", ""}};
+  if (!limit) return {{Severity::note, "open files", "unknown"}};
+  if (*limit == core::kUnlimited) return {{Severity::good, "open files", "unlimited"}};
   const std::string found = fmt::format("{} at most", *limit);
-  if (*limit >= kOpenFiles) return {{Severity::good, "open files", found, "", ""}};
+  if (*limit >= kOpenFiles) return {{Severity::good, "open files", found}};
   return {{Severity::warning, "open files", found,
            fmt::format("{} or more: each client of a server needs one", kOpenFiles),
            "raise LimitNOFILE= of the unit, or nofile in /etc/security/limits.conf"}};
@@ -98,10 +98,10 @@ Findings check_open_files(const Tree& tree) {
 
 Findings check_memory(const Tree& tree) {
   const auto limits = core::memory_limits(tree.root());
-  if (limits.empty()) return {{Severity::good, "memory", "no limit", "", ""}};
+  if (limits.empty()) return {{Severity::good, "memory", "no limit"}};
   const std::string found =
       fmt::format("{} MiB at most: {}", limits.front().value >> 20U, limits.front().source);
-  if (limits.front().value >= kMemory) return {{Severity::good, "memory", found, "", ""}};
+  if (limits.front().value >= kMemory) return {{Severity::good, "memory", found}};
   return {{Severity::warning, "memory", found,
            fmt::format("{} MiB or more: the kernel kills a process that exceeds its group's limit",
                        kMemory >> 20U),
@@ -110,10 +110,10 @@ Findings check_memory(const Tree& tree) {
 
 Findings check_threads(const Tree& tree) {
   const auto limits = core::thread_limits(tree.root());
-  if (limits.empty()) return {{Severity::good, "threads", "no limit", "", ""}};
+  if (limits.empty()) return {{Severity::good, "threads", "no limit"}};
   const std::string found =
       fmt::format("{} at most: {}", limits.front().value, limits.front().source);
-  if (limits.front().value >= kThreads) return {{Severity::good, "threads", found, "", ""}};
+  if (limits.front().value >= kThreads) return {{Severity::good, "threads", found}};
   return {{Severity::warning, "threads", found,
            fmt::format(
                "{} or more: server and worker need one for each channel, and drivers need others",
@@ -126,16 +126,16 @@ Findings check_huge_pages(const Tree& tree) {
   const auto transparent = tree.read("/sys/kernel/mm/transparent_hugepage/enabled");
   const std::string found = fmt::format("{} reserved, transparent ones: {}", reserved.value_or(0),
                                         transparent.value_or("none"));
-  if (reserved.value_or(0) > 0) return {{Severity::good, "huge pages", found, "", ""}};
+  if (reserved.value_or(0) > 0) return {{Severity::good, "huge pages", found}};
   return {{Severity::note, "huge pages", found, "some, for regions that request them",
            "sysctl vm.nr_hugepages=COUNT"}};
 }
 
 Findings check_listen_backlog(const Tree& tree) {
   const auto most = tree.number("/proc/sys/net/core/somaxconn");
-  if (!most) return {{Severity::note, "listen backlog", "unknown", "", ""}};
+  if (!most) return {{Severity::note, "listen backlog", "unknown"}};
   const std::string found = std::to_string(*most);
-  if (*most >= kBacklog) return {{Severity::good, "listen backlog", found, "", ""}};
+  if (*most >= kBacklog) return {{Severity::good, "listen backlog", found}};
   return {{Severity::warning, "listen backlog", found,
            fmt::format("{} or more: otherwise clients that connect at once may wait for a second",
                        kBacklog),
@@ -145,7 +145,7 @@ Findings check_listen_backlog(const Tree& tree) {
 Findings check_af_xdp(const Tree& tree) {
   std::istringstream lines(tree.read("/proc/net/protocols").value_or(""));
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("XDP ")) return {{Severity::good, "AF_XDP", "in the kernel", "", ""}};
+    if (line.starts_with("XDP ")) return {{Severity::good, "AF_XDP", "in the kernel"}};
   }
   return {{Severity::note, "AF_XDP", "not in the kernel",
            "only packet processing with AF_XDP needs it", "use a kernel with CONFIG_XDP_SOCKETS"}};

@@ -68,8 +68,7 @@ Findings check_pair_path(const Tree& tree, const Pair& pair) {
   }
   if (ways.below_one_switch()) {
     return {{Severity::good, subject,
-             fmt::format("one PCIe switch above both, {} bridges between", ways.bridges().size()),
-             "", ""}};
+             fmt::format("one PCIe switch above both, {} bridges between", ways.bridges().size())}};
   }
   if (is_virtual(tree)) {
     return {{Severity::note, subject, "not readable: a virtual machine sees its hypervisor's bus",
@@ -91,7 +90,7 @@ Findings check_pair_acs(const Tree& tree, const Pair& pair) {
   const char* const subject = "pci access control";
   const Ways ways = ways_of(tree, pair);
   if (!ways.below_one_switch()) {
-    return {{Severity::good, subject, "irrelevant: all traffic uses the root complex", "", ""}};
+    return {{Severity::good, subject, "irrelevant: all traffic uses the root complex"}};
   }
   return {check_acs_of(tree, ways.bridges())};
 }
@@ -101,7 +100,7 @@ Findings check_write_combining(const Tree& tree, const Pair& pair) {
   const std::string registers = kPciDevices + pair.card + "/resource0";
   if (tree.has(registers + "_wc")) {
     if (!is_virtual(tree))
-      return {{Severity::good, subject, "supported for the registers of the card", "", ""}};
+      return {{Severity::good, subject, "supported for the registers of the card"}};
     return {{Severity::note, subject, "supported by the kernel; the driver tests it itself",
              "a doorbell for the GPU: the log of the worker says if it has none", ""}};
   }
@@ -126,7 +125,7 @@ Findings check_relaxed_ordering(const Tree& tree, const Pair& pair) {
   switch (relaxed_ordering(tree.read_bytes(kPciDevices + pair.card + "/config"))) {
     case FeatureState::unreadable:
       return {{Severity::note, subject, "not readable: the card's configuration", "", kAsRoot}};
-    case FeatureState::off: return {{Severity::good, subject, "off", "", ""}};
+    case FeatureState::off: return {{Severity::good, subject, "off"}};
     case FeatureState::on: break;
   }
   return {

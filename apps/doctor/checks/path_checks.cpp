@@ -16,7 +16,7 @@ bool has_both(const Tree& tree) {
 }
 
 Finding nothing_to_check(const char* subject) {
-  return {Severity::note, subject, "no pair of a GPU and an RDMA card", "", ""};
+  return {Severity::note, subject, "no pair of a GPU and an RDMA card"};
 }
 
 bool is_bridge(const Tree& tree, const std::string& address) {
@@ -42,10 +42,10 @@ Findings check_gpu_registration(const Tree& tree) {
   const bool is_open = tree.read("/proc/driver/nvidia/version").value_or("").find("Open Kernel") !=
                        std::string::npos;
   if (is_open) {
-    return {{Severity::good, "gpu memory to card", "dma-buf, of the open driver", "", ""}};
+    return {{Severity::good, "gpu memory to card", "dma-buf, of the open driver"}};
   }
   if (has_module) {
-    return {{Severity::good, "gpu memory to card", "the module nvidia_peermem", "", ""}};
+    return {{Severity::good, "gpu memory to card", "the module nvidia_peermem"}};
   }
   return {{Severity::warning, "gpu memory to card",
            "neither a driver with dma-buf nor the module nvidia_peermem",
@@ -61,7 +61,7 @@ Findings check_register_mapping(const Tree& tree) {
     return {{Severity::note, subject, "not readable: no /proc/driver/nvidia/params", "",
              "modprobe nvidia"}};
   }
-  if (*is_set) return {{Severity::good, subject, "PeerMappingOverride=1", "", ""}};
+  if (*is_set) return {{Severity::good, subject, "PeerMappingOverride=1"}};
   return {{Severity::warning, subject, "PeerMappingOverride=1 is not set",
            "set: otherwise a thread rings the doorbell of the card, unless the worker runs as root",
            "echo 'options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\"' "
@@ -70,14 +70,14 @@ Findings check_register_mapping(const Tree& tree) {
 
 Findings check_iommu(const Tree& tree) {
   const auto groups = tree.names("/sys/kernel/iommu_groups");
-  if (groups.empty()) return {{Severity::good, "iommu", "off", "", ""}};
+  if (groups.empty()) return {{Severity::good, "iommu", "off"}};
   const auto translated = std::ranges::count_if(groups, [&](const auto& group) {
     const auto type = tree.read("/sys/kernel/iommu_groups/" + group + "/type");
     return type && type != "identity";
   });
   const std::string found =
       fmt::format("{} of {} groups translate addresses", translated, groups.size());
-  if (translated == 0) return {{Severity::good, "iommu", found, "", ""}};
+  if (translated == 0) return {{Severity::good, "iommu", found}};
   return {{has_both(tree) ? Severity::warning : Severity::note, "iommu", found,
            "none, if a card accesses a GPU: translation slows both down", "boot with iommu=pt"}};
 }
@@ -105,8 +105,7 @@ Finding check_acs_of(const Tree& tree, const std::vector<std::string>& bridges) 
     return {Severity::note, subject, "not readable: the configuration of bridge " + unreadable, "",
             "run it as root: only root can read more than 64 bytes of it"};
   }
-  return {Severity::good, subject, fmt::format("none of {} bridges redirects", bridges.size()), "",
-          ""};
+  return {Severity::good, subject, fmt::format("none of {} bridges redirects", bridges.size())};
 }
 
 Findings check_acs(const Tree& tree) {
@@ -126,8 +125,7 @@ Findings check_distance(const Tree& tree) {
     const std::string subject = fmt::format("gpu {} near card", gpu.address);
     if (near != cards.end()) {
       findings.push_back({Severity::good, subject,
-                          fmt::format("{} is on its node {}", near->address, gpu.numa_node), "",
-                          ""});
+                          fmt::format("{} is on its node {}", near->address, gpu.numa_node)});
       continue;
     }
     const auto distance = distance_between(tree, gpu.numa_node, cards.front().numa_node);

@@ -42,9 +42,9 @@ Finding check_port(const Tree& tree, const std::string& device, const std::strin
             layer == "Ethernet" ? "ip link set its interface up, and check the cable"
                                 : "check the cable and the subnet manager"};
   }
-  if (layer != "Ethernet") return {Severity::good, subject, found, "", ""};
+  if (layer != "Ethernet") return {Severity::good, subject, found};
   const auto gid = roce_v2_gid(tree, port);
-  if (gid) return {Severity::good, subject, found + ", RoCE v2 at GID " + *gid, "", ""};
+  if (gid) return {Severity::good, subject, found + ", RoCE v2 at GID " + *gid};
   return {Severity::warning, subject, found + ", no GID of RoCE v2",
           "a GID of RoCE v2, from an address of the interface",
           "ip address add ADDRESS dev INTERFACE"};
@@ -95,16 +95,16 @@ Findings check_rdma_nodes(const Tree& tree) {
                         "offload-rdma --cm and other programs of librdmacm need it",
                         "modprobe rdma_ucm"});
   }
-  if (findings.empty()) findings.push_back({Severity::good, "rdma access", "all nodes", "", ""});
+  if (findings.empty()) findings.push_back({Severity::good, "rdma access", "all nodes"});
   return findings;
 }
 
 Findings check_locked_memory(const Tree& tree) {
   const auto limit = core::resource_limit("Max locked memory", true, tree.root());
-  if (!limit) return {{Severity::note, "locked memory", "unknown", "", ""}};
-  if (*limit == core::kUnlimited) return {{Severity::good, "locked memory", "unlimited", "", ""}};
+  if (!limit) return {{Severity::note, "locked memory", "unknown"}};
+  if (*limit == core::kUnlimited) return {{Severity::good, "locked memory", "unlimited"}};
   const std::string found = fmt::format("{} KiB at most", *limit >> 10U);
-  if (*limit >= kLockedBytes) return {{Severity::good, "locked memory", found, "", ""}};
+  if (*limit >= kLockedBytes) return {{Severity::good, "locked memory", found}};
   const bool matters = !tree.names(kRdmaDevices).empty();
   return {{matters ? Severity::warning : Severity::note, "locked memory", found,
            "unlimited: memory that an RDMA device accesses is locked",

@@ -83,9 +83,9 @@ class DevicePath {
   DevicePath& operator=(DevicePath&&) = delete;
   /// Takes 5 s at most.
   ~DevicePath() {
-    if (emulator_ != nullptr) stop(*emulator_);
+    if (emulator_ != nullptr) emulator_->stop_within(kPathStopTime);
     emulator_.reset();
-    stop(connection_);
+    connection_.stop_within(kPathStopTime);
   }
 
   /// Completion queue entries that it needs.
@@ -120,16 +120,6 @@ class DevicePath {
   }
 
  private:
-  void stop(progress::Context& context) noexcept {
-    using State = progress::Context::State;
-    if (context.state() == State::idle) return;
-    context.stop();
-    const auto limit = core::Clock::now() + kPathStopTime;
-    while (context.state() != State::idle && core::Clock::now() < limit) {
-      environment_.engine().run_once(limit);
-    }
-  }
-
   Environment& environment_;
   const Options& options_;
   rdma::Connection connection_;

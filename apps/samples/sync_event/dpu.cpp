@@ -8,7 +8,6 @@
 #include "apps/samples/sync_event/exchange.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
-#include "core/exit_status.hpp"
 
 namespace {
 
@@ -35,8 +34,7 @@ sync::SyncEvent receive(comch::ControlConnection& connection) {
   return sync::SyncEvent::import(blob->bytes, std::move(message.fds.front()));
 }
 
-int run(const samples::SyncEventOptions& options) {
-  cli::start_log(kName, options.log);
+void run(const samples::SyncEventOptions& options) {
   const auto address = comch::Address::parse(options.comch);
   const auto listener = comch::transport_of(address.scheme).listen(address);
   fmt::print("waiting for the host on {}\n", listener->address().to_string());
@@ -45,17 +43,12 @@ int run(const samples::SyncEventOptions& options) {
   sync::SyncEvent event = receive(*connection);
   samples::exchange_signals(event, samples::ExchangeSide::dpu, options);
   fmt::print("{} signals received, {} sent\n", (event.get() + 1) / 2, event.get() / 2);
-  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return core::exit_status_of(kName, [&] {
-    const auto parsed = samples::parse_sync_event_options(
-        kName, "Receives a sync event from sample-sync-event-host, and exchanges signals with it.",
-        argc, argv);
-    if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
-    return run(std::get<samples::SyncEventOptions>(parsed));
-  });
+  return samples::sync_event_sample(
+      kName, "Receives a sync event from sample-sync-event-host, and exchanges signals with it.",
+      argc, argv, run);
 }

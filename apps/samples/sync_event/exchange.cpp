@@ -2,6 +2,7 @@
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "core/exit_status.hpp"
 #include "progress/engine.hpp"
 #include "progress/task_pool.hpp"
 #include "tasks/sync/sync_event_context.hpp"
@@ -114,23 +115,25 @@ class AsyncExchange {
 
 }  // namespace
 
-std::variant<SyncEventOptions, cli::Leave> parse_sync_event_options(const std::string& program,
-                                                                    const std::string& description,
-                                                                    int argc,
-                                                                    const char* const* argv) {
-  SyncEventOptions options;
-  cli::CommandLine line(program, description);
-  cli::add_text(line, "--comch", options.comch, "Connect at this address: unix:PATH");
-  cli::add_flag(line, "--async", options.async,
-                "Use tasks of a context, instead of the functions of the event");
-  cli::add_integer<std::uint32_t>(line, "--qdepth", options.depth, 1, kRounds,
-                                  "Keep this number of waits in flight, with --async");
-  cli::add_flag(line, "--atomic", options.atomic, "Signal with add, instead of set");
-  cli::add_log_options(line, options.log);
-  cli::add_foreign(line, "-d,--dev-pci-addr", "use --comch, the address of the connection");
-  cli::add_foreign(line, "-r,--rep-pci-addr", "use --comch, the address of the connection");
-  if (auto leave = line.parse(argc, argv)) return *leave;
-  return options;
+int sync_event_sample(const std::string& program, const std::string& description, int argc,
+                      const char* const* argv, void (*run)(const SyncEventOptions& options)) {
+  return core::exit_status_of(program, [&] {
+    SyncEventOptions options;
+    cli::CommandLine line(program, description);
+    cli::add_text(line, "--comch", options.comch, "Connect at this address: unix:PATH");
+    cli::add_flag(line, "--async", options.async,
+                  "Use tasks of a context, instead of the functions of the event");
+    cli::add_integer<std::uint32_t>(line, "--qdepth", options.depth, 1, kRounds,
+                                    "Keep this number of waits in flight, with --async");
+    cli::add_flag(line, "--atomic", options.atomic, "Signal with add, instead of set");
+    cli::add_log_options(line, options.log);
+    cli::add_foreign(line, "-d,--dev-pci-addr", "use --comch, the address of the connection");
+    cli::add_foreign(line, "-r,--rep-pci-addr", "use --comch, the address of the connection");
+    if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);
+    cli::start_log(program, options.log);
+    run(options);
+    return 0;
+  });
 }
 
 void exchange_signals(sync::SyncEvent& event, ExchangeSide side, const SyncEventOptions& options) {

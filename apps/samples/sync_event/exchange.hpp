@@ -2,9 +2,7 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 
-#include "cli/leave.hpp"
 #include "cli/log_options.hpp"
 #include "tasks/sync/sync_event.hpp"
 
@@ -22,10 +20,10 @@ struct SyncEventOptions {
   cli::LogOptions log;
 };
 
-std::variant<SyncEventOptions, cli::Leave> parse_sync_event_options(const std::string& program,
-                                                                    const std::string& description,
-                                                                    int argc,
-                                                                    const char* const* argv);
+/// The body of the main of both: parses the command line, starts the log and calls `run`. Returns
+/// the exit status.
+int sync_event_sample(const std::string& program, const std::string& description, int argc,
+                      const char* const* argv, void (*run)(const SyncEventOptions& options));
 
 /// The host signals first: it makes the event 1, 3, 5 ..., the DPU 2, 4, 6 ...
 enum class ExchangeSide : std::uint8_t { host, dpu };

@@ -7,7 +7,6 @@
 #include "apps/samples/sync_event/exchange.hpp"
 #include "comch/transport/transport.hpp"
 #include "core/error.hpp"
-#include "core/exit_status.hpp"
 
 namespace {
 
@@ -27,8 +26,7 @@ void send(comch::ControlConnection& connection, const sync::SyncEvent& event) {
                        protocol::UserMessage{0, exported.blob}.encode(), std::array{exported.fd});
 }
 
-int run(const samples::SyncEventOptions& options) {
-  cli::start_log(kName, options.log);
+void run(const samples::SyncEventOptions& options) {
   const auto address = comch::Address::parse(options.comch);
   const auto connection = comch::transport_of(address.scheme).connect(address);
   sync::SyncEvent event({});
@@ -39,17 +37,12 @@ int run(const samples::SyncEventOptions& options) {
   const double seconds = core::to_seconds(core::Clock::now() - start);
   fmt::print("{} round trips, {:.1f} us each\n", event.get() / 2,
              1e6 * seconds / static_cast<double>(samples::kRounds));
-  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return core::exit_status_of(kName, [&] {
-    const auto parsed = samples::parse_sync_event_options(
-        kName, "Makes a sync event, sends it to sample-sync-event-dpu, and exchanges signals.",
-        argc, argv);
-    if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
-    return run(std::get<samples::SyncEventOptions>(parsed));
-  });
+  return samples::sync_event_sample(
+      kName, "Makes a sync event, sends it to sample-sync-event-dpu, and exchanges signals.", argc,
+      argv, run);
 }

@@ -16,18 +16,10 @@ constexpr core::Duration kSpin = std::chrono::microseconds(50);
 /// The longest sleep; the connection, the back end and the end of the link wake the thread.
 constexpr core::Duration kLongestSleep = std::chrono::seconds(1);
 
-const protocol::ChannelDescriptor& checked(const protocol::ChannelDescriptor& shape) {
-  if (kernels::is_valid_shape(shape.depth, shape.max_message_length, shape.max_response_length)) {
-    return shape;
-  }
-  throw core::Error(core::ErrorCode::bad_message,
-                    "channel " + std::to_string(shape.channel) + " has an impossible shape");
-}
-
 }  // namespace
 
 ChannelLink::ChannelLink(const protocol::ChannelDescriptor& shape)
-    : memory_(checked(shape).channel, shape.depth, shape.max_message_length, -1, 0,
+    : memory_(shape.channel, shape.depth, shape.max_message_length, -1, 0,
               shape.max_response_length),
       engine_(kSpin) {}
 

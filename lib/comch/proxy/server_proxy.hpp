@@ -15,13 +15,21 @@ namespace offload::comch {
 class ServerProxy final : public ChannelLink, DataHandler {
  public:
   /// `shape`: the server's description of the channel. Throws Error.
-  ServerProxy(const protocol::ChannelDescriptor& shape, std::unique_ptr<DataEndpoint> endpoint);
+  ServerProxy(const protocol::ChannelDescriptor& shape, std::unique_ptr<DataEndpoint> endpoint)
+      : ChannelLink(shape),
+        slots_(memory_.endpoint(), *this),
+        connection_(endpoint->start(engine_, slots_.view(), *this, slots_.depth())) {
+    import_channel();
+  }
   ~ServerProxy() override { end_thread(); }
 
   // Instead of start(), for a caller that drives the loop itself, such as a test:
 
   /// Must be called before the first turn. Throws Error.
-  void open(channel::Wakeup wakeup) override;
+  void open(channel::Wakeup wakeup) override {
+    slots_.set_wakeup(wakeup);
+    slots_.open(engine_);
+  }
   /// Runs one turn, which sleeps until `deadline` at most if there is no work. Returns whether
   /// there was work.
   bool turn(core::TimePoint deadline) { return engine_.run_once(deadline); }
@@ -31,15 +39,36 @@ class ServerProxy final : public ChannelLink, DataHandler {
   }
 
   /// Called by the slots, on the thread, when the back end has answered.
-  void on_content(const channel::ContentResponse& response);
+  void on_content(const channel::ContentResponse& response) {
+    const auto length = static_cast<std::uint32_t>(response.bytes.size());
+    // A header that the server's end would refuse is a failure of the request, not of the
+    // connection.
+    if (response.status != kernels::ResponseStatus::ok ||
+        !kernels::is_valid_content(slots_.view().layout, length, response.count)) {
+      constexpr auto kFailed = static_cast<std::uint16_t>(kernels::ResponseStatus::bad_length);
+      return connection_->post_send({response.sequence, 0, 0, kFailed}, nullptr);
+    }
+    connection_->post_send(
+        {response.sequence, length, static_cast<std::uint16_t>(response.count), 0},
+        response.bytes.data());
+  }
 
  private:
   bool post_sends() override { return false; }  // on_content() does
-  void on_sent(std::size_t count) override;
+  void on_sent(std::size_t count) override {
+    answers_sent_ += count;
+    slots_.release_until(answers_sent_);
+    slots_.flush();
+  }
   std::byte* receive_buffer(std::uint64_t sequence) override {
     return reinterpret_cast<std::byte*>(slots_.view().request(sequence).plain());
   }
-  bool on_received(const protocol::DataHeader& header, std::span<const std::byte> content) override;
+  bool on_received(const protocol::DataHeader& header,
+                   std::span<const std::byte> content) override {
+    if (slots_.full()) return false;
+    slots_.post({content, header.count});
+    return true;
+  }
   void on_receives_done() override { slots_.flush(); }
 
   [[nodiscard]] const char* thread_name() const noexcept override { return "relay-"; }

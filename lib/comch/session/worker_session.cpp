@@ -133,13 +133,7 @@ void WorkerSession::take_descriptor(ControlMessage message) {
 
 /// Called before the channel's memory is allocated or mapped, which uses all of it on this machine.
 void WorkerSession::reserve_memory(const protocol::ChannelDescriptor& descriptor) {
-  if (!kernels::is_valid_shape(descriptor.depth, descriptor.max_message_length,
-                               descriptor.max_response_length)) {
-    throw bad_message("channel " + std::to_string(descriptor.channel) + " has an invalid shape");
-  }
-  const auto bytes = kernels::make_layout(descriptor.depth, descriptor.max_message_length,
-                                          descriptor.max_response_length)
-                         .bytes();
+  const auto bytes = channel::layout_of(descriptor).bytes();
   if (bytes > memory_left_) {
     throw Error(ErrorCode::full, "channel " + std::to_string(descriptor.channel) + " needs " +
                                      std::to_string(bytes) + " bytes; " +

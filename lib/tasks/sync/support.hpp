@@ -15,8 +15,27 @@ enum class ExportTarget : std::uint8_t {
   dpa,      ///< processors of a card
 };
 
-/// Returns whether events can be exported to `target` by `device`, and if not, why: by the host to
-/// processes, by a GPU to its kernels, by an RDMA device to peers. Any thread.
-device::Support supports_export(const device::Device& device, ExportTarget target);
+/// Returns whether events can be exported to `target` by `exporter`, and if not, why: by the host
+/// to processes, by a GPU to its kernels, by an RDMA device to peers. Any thread.
+inline device::Support supports_export(const device::Device& exporter, ExportTarget target) {
+  using device::Capability;
+  using device::Kind;
+  switch (target) {
+    case ExportTarget::process:
+      if (exporter.kind == Kind::host) return supports(exporter, Capability::shared_memory);
+      return {false, "only host memory is shared by processes"};
+    case ExportTarget::gpu:
+      if (exporter.kind == Kind::gpu) return supports(exporter, Capability::mapped_host_memory);
+      return {false, "it is not a GPU"};
+    case ExportTarget::gpu_add:
+      if (exporter.kind == Kind::gpu) return supports(exporter, Capability::native_host_atomics);
+      return {false, "it is not a GPU"};
+    case ExportTarget::peer:
+      if (exporter.kind == Kind::rdma) return supports(exporter, Capability::export_to_peer);
+      return {false, "it is not an RDMA device"};
+    case ExportTarget::dpa: break;
+  }
+  return {false, "the processors of a card need the closed tools of their vendor"};
+}
 
 }  // namespace offload::sync

@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "apps/samples/rdma/tasks/end.hpp"
-#include "rdma_tasks/task_support.hpp"
 
 namespace {
 
@@ -15,9 +14,6 @@ std::uint64_t word_of(std::span<const std::byte> bytes) {
 }
 
 void requester(samples::End& end) {
-  if (const auto support = rdma::supports_task<rdma::FetchAndAddTask>(end.device); !support) {
-    throw core::Error(core::ErrorCode::not_supported, support.reason);
-  }
   auto adds = end.tasks<rdma::FetchAndAddTask>();
   auto swaps = end.tasks<rdma::CompareAndSwapTask>();
   end.start();

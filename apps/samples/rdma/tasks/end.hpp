@@ -13,6 +13,7 @@
 #include "device/device.hpp"
 #include "progress/task_pool.hpp"
 #include "rdma_tasks/connection.hpp"
+#include "rdma_tasks/task_support.hpp"
 #include "tasks/memory/inventory.hpp"
 #include "tasks/memory/remote_region.hpp"
 
@@ -43,18 +44,15 @@ class End {
     buffers.start();
     connection.connect(engine);
   }
-  ~End() {
-    if (connection.state() == progress::Context::State::idle) return;
-    connection.stop();
-    const auto limit = core::Clock::now() + kPatience;
-    while (connection.state() != progress::Context::State::idle && core::Clock::now() < limit) {
-      engine.run_once(limit);
-    }
-  }
+  ~End() { connection.stop_within(kPatience); }
 
-  /// Tasks of one kind, to be made before start().
+  /// Tasks of one kind, to be made before start(). Throws Error if the device does not support
+  /// them.
   template <class Task>
   progress::TaskPool<Task> tasks(std::size_t count = 4) {
+    if (const auto support = rdma::supports_task<Task>(device); !support) {
+      throw core::Error(core::ErrorCode::not_supported, support.reason);
+    }
     const auto ignore = [](Task&, void*) {};
     return progress::TaskPool<Task>(connection, count, {ignore, ignore});
   }
@@ -80,11 +78,8 @@ class End {
     if (!status.ok()) throw core::Error(status.error(), "the task was rejected");
   }
   void finish(rdma::RdmaTask& task) {
-    const auto limit = core::Clock::now() + kPatience;
-    while (task.state() == progress::Task::State::submitted && core::Clock::now() < limit) {
-      engine.run_once(limit);
-    }
-    if (task.state() != progress::Task::State::done) {
+    const auto is_done = [&] { return task.state() == progress::Task::State::done; };
+    if (!engine.run_until(is_done, kPatience)) {
       throw core::Error(core::ErrorCode::timed_out, "the task did not end in time");
     }
     if (!task.status().ok()) throw core::Error(task.status().error(), task.explain());

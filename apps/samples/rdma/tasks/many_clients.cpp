@@ -82,18 +82,11 @@ int serve(const std::list<samples::SecondProcess>& clients) {
   const auto answered = [](const Peer& peer) {
     return samples::text_of(peer.answer->data()) == samples::text_of(peer.message->data());
   };
-  const auto limit = core::Clock::now() + samples::kPatience;
-  while ((peers.size() < kClients || !std::ranges::all_of(peers, answered)) &&
-         core::Clock::now() < limit) {
-    end.engine.run_once(limit);
-  }
+  end.engine.run_until(
+      [&] { return peers.size() >= kClients && std::ranges::all_of(peers, answered); },
+      samples::kPatience);
   for (const auto& client : clients) ::send(client.socket(), " ", 1, MSG_NOSIGNAL);
-  for (Peer& peer : peers) peer.connection.stop();
-  while (!std::ranges::all_of(peers, [](const Peer& peer) {
-    return peer.connection.state() == progress::Context::State::idle;
-  }) && core::Clock::now() < limit) {
-    end.engine.run_once(limit);
-  }
+  for (Peer& peer : peers) peer.connection.stop_within(samples::kPatience);
   for (const auto& client : clients) client.wait();
   fmt::print("{} of {} client processes answered\n", std::ranges::count_if(peers, answered),
              kClients);

@@ -1,15 +1,11 @@
 /// A sample: reads the peer's memory, which takes no part in it; the bytes go into two buffers.
 #include "apps/samples/rdma/tasks/end.hpp"
-#include "rdma_tasks/task_support.hpp"
 
 namespace {
 
 using namespace offload;
 
 void requester(samples::End& end) {
-  if (const auto support = rdma::supports_task<rdma::ReadTask>(end.device); !support) {
-    throw core::Error(core::ErrorCode::not_supported, support.reason);
-  }
   auto reads = end.tasks<rdma::ReadTask>();
   end.start();
   end.connect();

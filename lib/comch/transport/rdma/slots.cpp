@@ -156,159 +156,179 @@ class PlainPair final : public SlotPair {
   rdma::QueuePair pair_;
 };
 
-}  // namespace
-
-RdmaSlotConnection::RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
-                                       rdma::CompletionQueue completions,
-                                       std::unique_ptr<SlotEndpoint> queue,
-                                       const kernels::ChannelView& channel, DataHandler& handler)
-    : DataConnection(handler, channel.layout, 0),
-      engine_(&engine),
-      channel_(channel),
-      adapter_(std::move(adapter)),
-      completions_(std::move(completions)),
-      queue_(std::move(queue)),
-      writes_(channel.layout.depth) {
-  engine_->activate(*this);
-}
-
-RdmaSlotConnection::~RdmaSlotConnection() {
-  engine_->deactivate(*this);
-}
-
-bool RdmaSlotConnection::poll() {
-  if (failed()) return false;
-  bool worked = handler().post_sends();
-  worked = poll_completions() || worked;
-  return post_writes() || worked;
-}
-
-progress::Expecting RdmaSlotConnection::expecting() const {
-  return is_busy() ? progress::Expecting::from_device : progress::Expecting::nothing;
-}
-
-/// Responses arrive in memory without waking the thread, so it polls.
-core::Duration RdmaSlotConnection::arm() {
-  return is_busy() ? kLookInterval : core::Duration::max();
-}
-
-bool RdmaSlotConnection::is_busy() const {
-  return !failed() && (completed_ != prepared_ || handler().awaits_content());
-}
-
-/// Writes the slot itself, whose bytes are those of the worker's slot: both channels begin with
-/// message 0. It does not change until its response has arrived, which implies that these writes
-/// are done.
-///
-/// The half with the flag is swapped with that of the slot's last request, which only this side
-/// writes; it is 0 at first, because each attachment of a worker has new memory. The replaced value
-/// is written to the slot's last bytes, which no content uses (kernels::kSlack).
-void RdmaSlotConnection::post_send(const protocol::DataHeader& header, const std::byte*) noexcept {
-  constexpr std::uint32_t kHalf = sizeof(kernels::Packet) / 2;
-  Writes& writes = writes_of(header.sequence);
-  const kernels::Slot slot = channel_.request(header.sequence);
-  const std::uint64_t before = flag_half(writes.header);
-  writes.header = kernels::load_packet(slot.packets);
-  const kernels::rdma::SlotRest rest = kernels::rdma::rest_of(writes.header);
-  const auto* const packets = reinterpret_cast<const std::uint8_t*>(slot.packets);
-  const kernels::rdma::SlotRegion peer = queue_->peer();
-  const std::uint32_t own_key = queue_->own().key;
-  const std::uint64_t to = peer.address + static_cast<std::uint64_t>(packets - channel_.requests);
-  writes.pieces[0] = {reinterpret_cast<std::uintptr_t>(packets + rest.offset), rest.length,
-                      own_key};
-  writes.pieces[1] = {reinterpret_cast<std::uintptr_t>(&writes.header), kHalf, 0};
-  writes.pieces[2] = {
-      reinterpret_cast<std::uintptr_t>(packets) + layout().slot_stride - sizeof(std::uint64_t),
-      sizeof(std::uint64_t), own_key};
-  writes.first = rest.length == 0 ? 1 : 0;
-  for (std::uint32_t i = 0; i < kMostRequestWrites; ++i) {
-    ibv_send_wr& request = writes.requests[i];
-    request = {};
-    request.wr_id = header.sequence;
-    request.next = i + 1 != kMostRequestWrites ? &writes.requests[i + 1] : nullptr;
-    request.sg_list = &writes.pieces[i];
-    request.num_sge = 1;
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.wr.rdma.remote_addr = to + (i == 0 ? rest.offset : 0);
-    request.wr.rdma.rkey = peer.key;
+/// The server's end: writes requests into the worker's slots, and makes the responses in its own
+/// slots valid when their completions arrive.
+class RdmaSlotConnection final : public DataConnection, progress::Pollable {
+ public:
+  /// `queue`: connected, and using `completions`. Throws Error.
+  RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
+                     rdma::CompletionQueue completions, std::unique_ptr<SlotEndpoint> queue,
+                     const kernels::ChannelView& channel, DataHandler& handler)
+      : DataConnection(handler, channel.layout, 0),
+        engine_(&engine),
+        channel_(channel),
+        adapter_(std::move(adapter)),
+        completions_(std::move(completions)),
+        queue_(std::move(queue)),
+        writes_(channel.layout.depth) {
+    engine_->activate(*this);
   }
-  writes.requests[1].send_flags = IBV_SEND_INLINE;
-  ibv_send_wr& last = writes.requests[2];
-  last.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-  last.wr.atomic.remote_addr = to + kHalf;
-  last.wr.atomic.compare_add = before;
-  last.wr.atomic.swap = flag_half(writes.header);
-  last.wr.atomic.rkey = peer.key;
-  ++prepared_;
-}
+  ~RdmaSlotConnection() override { engine_->deactivate(*this); }
 
-/// Posts as many writes as fit in the queue pair, as one list, of which the last is signaled.
-bool RdmaSlotConnection::post_writes() {
-  const std::uint64_t room = queue_->pair().capacity().max_send_wr / kMostRequestWrites;
-  const std::uint64_t end = std::min(prepared_, completed_ + room);
-  if (failed() || posted_ == end) return false;
-  Writes& first = writes_of(posted_);
-  for (; posted_ != end; ++posted_) {
-    writes_of(posted_).is_asked = true;
-    ibv_send_wr& last = writes_of(posted_).requests[kMostRequestWrites - 1];
-    Writes& next = writes_of(posted_ + 1);
-    last.next = posted_ + 1 != end ? &next.requests[next.first] : nullptr;
-    if (posted_ + 1 == end) last.send_flags |= IBV_SEND_SIGNALED;
-  }
-  ibv_send_wr* bad = nullptr;
-  const core::Status status = queue_->pair().post_send(first.requests[first.first], bad);
-  if (!status.ok()) {
-    fail("cannot write a request: " + std::string(describe(status.error())));
-  }
-  return true;
-}
-
-bool RdmaSlotConnection::poll_completions() {
-  std::array<ibv_wc, kMostCompletions> room;
-  const auto done = completions_.poll(room);
-  if (completions_.failed()) fail("the device has failed");
-  std::size_t received = 0;
-  for (const ibv_wc& completion : done) {
-    if (completion.status != IBV_WC_SUCCESS) {
-      fail("the connection broke: " + rdma::explain(completion.status, completion.vendor_err));
-    } else if ((completion.opcode & IBV_WC_RECV) == 0) {
-      for (; completed_ <= completion.wr_id; ++completed_) check_swap(completed_);
-    } else {
-      ++received;
-      take_response(completion);
+  [[nodiscard]] bool carries_slots() const noexcept override { return true; }
+  /// Writes the slot itself, whose bytes are those of the worker's slot: both channels begin with
+  /// message 0. It does not change until its response has arrived, which implies that these writes
+  /// are done.
+  ///
+  /// The half with the flag is swapped with that of the slot's last request, which only this side
+  /// writes; it is 0 at first, because each attachment of a worker has new memory. The replaced
+  /// value is written to the slot's last bytes, which no content uses (kernels::kSlack).
+  void post_send(const protocol::DataHeader& header, const std::byte*) noexcept override {
+    constexpr std::uint32_t kHalf = sizeof(kernels::Packet) / 2;
+    Writes& writes = writes_of(header.sequence);
+    const kernels::Slot slot = channel_.request(header.sequence);
+    const std::uint64_t before = flag_half(writes.header);
+    writes.header = kernels::load_packet(slot.packets);
+    const kernels::rdma::SlotRest rest = kernels::rdma::rest_of(writes.header);
+    const auto* const packets = reinterpret_cast<const std::uint8_t*>(slot.packets);
+    const kernels::rdma::SlotRegion peer = queue_->peer();
+    const std::uint32_t own_key = queue_->own().key;
+    const std::uint64_t to = peer.address + static_cast<std::uint64_t>(packets - channel_.requests);
+    writes.pieces[0] = {reinterpret_cast<std::uintptr_t>(packets + rest.offset), rest.length,
+                        own_key};
+    writes.pieces[1] = {reinterpret_cast<std::uintptr_t>(&writes.header), kHalf, 0};
+    writes.pieces[2] = {
+        reinterpret_cast<std::uintptr_t>(packets) + layout().slot_stride - sizeof(std::uint64_t),
+        sizeof(std::uint64_t), own_key};
+    writes.first = rest.length == 0 ? 1 : 0;
+    for (std::uint32_t i = 0; i < kMostRequestWrites; ++i) {
+      ibv_send_wr& request = writes.requests[i];
+      request = {};
+      request.wr_id = header.sequence;
+      request.next = i + 1 != kMostRequestWrites ? &writes.requests[i + 1] : nullptr;
+      request.sg_list = &writes.pieces[i];
+      request.num_sge = 1;
+      request.opcode = IBV_WR_RDMA_WRITE;
+      request.wr.rdma.remote_addr = to + (i == 0 ? rest.offset : 0);
+      request.wr.rdma.rkey = peer.key;
     }
-    if (failed()) return true;
+    writes.requests[1].send_flags = IBV_SEND_INLINE;
+    ibv_send_wr& last = writes.requests[2];
+    last.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+    last.wr.atomic.remote_addr = to + kHalf;
+    last.wr.atomic.compare_add = before;
+    last.wr.atomic.swap = flag_half(writes.header);
+    last.wr.atomic.rkey = peer.key;
+    ++prepared_;
   }
-  const core::Status status = post_receives(queue_->pair(), received);
-  if (!status.ok()) {
-    fail("cannot post a receive: " + std::string(describe(status.error())));
-  }
-  return !done.empty();
-}
 
-/// Checks that the flag of a request is in the worker's slot. That of an answered one is, and its
-/// slot may be another request's by now.
-void RdmaSlotConnection::check_swap(std::uint64_t sequence) {
-  const Writes& writes = writes_of(sequence);
-  const ibv_send_wr& swap = writes.requests[kMostRequestWrites - 1];
-  if (!writes.is_asked || swap.wr_id != sequence) return;
-  const void* const replaced = std::bit_cast<const void*>(writes.pieces[2].addr);
-  if (load_word(replaced) != swap.wr.atomic.compare_add) {
-    fail("a slot of the worker does not hold the value that the last request wrote there");
-  }
-}
+ private:
+  /// The work requests of a slot: the rest, the half of the header without the flag, and the atomic
+  /// operation on the half with the flag.
+  struct Writes {
+    ibv_send_wr requests[kMostRequestWrites];
+    ibv_sge pieces[kMostRequestWrites];
+    kernels::Packet header;  ///< of the latest request
+    std::uint32_t first;     ///< of them: there may be no rest
+    bool is_asked;           ///< posted, and its response has not arrived
+  };
 
-/// Makes a response valid: all of it is in its slot except the flag, which is that of the request.
-/// The requester checks the rest.
-void RdmaSlotConnection::take_response(const ibv_wc& completion) {
-  const std::uint32_t index = ntohl(completion.imm_data);
-  const bool has_slot = completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM && index < layout().depth;
-  if (!has_slot || !std::exchange(writes_[index].is_asked, false)) {
-    fail("the worker answered a request that it did not have");
-    return;
+  bool poll() override {
+    if (failed()) return false;
+    bool worked = handler().post_sends();
+    worked = poll_completions() || worked;
+    return post_writes() || worked;
   }
-  kernels::rdma::set_flag(channel_.response(index), writes_[index].header.flag);
-}
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return is_busy() ? progress::Expecting::from_device : progress::Expecting::nothing;
+  }
+  /// Responses arrive in memory without waking the thread, so it polls.
+  core::Duration arm() override { return is_busy() ? kLookInterval : core::Duration::max(); }
+  void disarm() override {}
+  [[nodiscard]] bool is_busy() const {
+    return !failed() && (completed_ != prepared_ || handler().awaits_content());
+  }
+  /// Posts as many writes as fit in the queue pair, as one list, of which the last is signaled.
+  bool post_writes() {
+    const std::uint64_t room = queue_->pair().capacity().max_send_wr / kMostRequestWrites;
+    const std::uint64_t end = std::min(prepared_, completed_ + room);
+    if (failed() || posted_ == end) return false;
+    Writes& first = writes_of(posted_);
+    for (; posted_ != end; ++posted_) {
+      writes_of(posted_).is_asked = true;
+      ibv_send_wr& last = writes_of(posted_).requests[kMostRequestWrites - 1];
+      Writes& next = writes_of(posted_ + 1);
+      last.next = posted_ + 1 != end ? &next.requests[next.first] : nullptr;
+      if (posted_ + 1 == end) last.send_flags |= IBV_SEND_SIGNALED;
+    }
+    ibv_send_wr* bad = nullptr;
+    const core::Status status = queue_->pair().post_send(first.requests[first.first], bad);
+    if (!status.ok()) {
+      fail("cannot write a request: " + std::string(describe(status.error())));
+    }
+    return true;
+  }
+  bool poll_completions() {
+    std::array<ibv_wc, kMostCompletions> room;
+    const auto done = completions_.poll(room);
+    if (completions_.failed()) fail("the device has failed");
+    std::size_t received = 0;
+    for (const ibv_wc& completion : done) {
+      if (completion.status != IBV_WC_SUCCESS) {
+        fail("the connection broke: " + rdma::explain(completion.status, completion.vendor_err));
+      } else if ((completion.opcode & IBV_WC_RECV) == 0) {
+        for (; completed_ <= completion.wr_id; ++completed_) check_swap(completed_);
+      } else {
+        ++received;
+        take_response(completion);
+      }
+      if (failed()) return true;
+    }
+    const core::Status status = post_receives(queue_->pair(), received);
+    if (!status.ok()) {
+      fail("cannot post a receive: " + std::string(describe(status.error())));
+    }
+    return !done.empty();
+  }
+  /// Checks that the flag of a request is in the worker's slot. That of an answered one is, and its
+  /// slot may be another request's by now.
+  void check_swap(std::uint64_t sequence) {
+    const Writes& writes = writes_of(sequence);
+    const ibv_send_wr& swap = writes.requests[kMostRequestWrites - 1];
+    if (!writes.is_asked || swap.wr_id != sequence) return;
+    const void* const replaced = std::bit_cast<const void*>(writes.pieces[2].addr);
+    if (load_word(replaced) != swap.wr.atomic.compare_add) {
+      fail("a slot of the worker does not hold the value that the last request wrote there");
+    }
+  }
+  /// Makes a response valid: all of it is in its slot except the flag, which is that of the
+  /// request. The requester checks the rest.
+  void take_response(const ibv_wc& completion) {
+    const std::uint32_t index = ntohl(completion.imm_data);
+    const bool has_slot = completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM && index < layout().depth;
+    if (!has_slot || !std::exchange(writes_[index].is_asked, false)) {
+      fail("the worker answered a request that it did not have");
+      return;
+    }
+    kernels::rdma::set_flag(channel_.response(index), writes_[index].header.flag);
+  }
+  [[nodiscard]] Writes& writes_of(std::uint64_t sequence) noexcept {
+    return writes_[layout().slot_index(sequence)];
+  }
+
+  progress::Engine* engine_;
+  kernels::ChannelView channel_;
+  std::shared_ptr<Adapter> adapter_;
+  rdma::CompletionQueue completions_;
+  std::unique_ptr<SlotEndpoint> queue_;
+  std::vector<Writes> writes_;  ///< by slot
+  // Slots: prepared >= posted >= completed.
+  std::uint64_t prepared_ = 0;
+  std::uint64_t posted_ = 0;
+  std::uint64_t completed_ = 0;
+};
+
+}  // namespace
 
 RdmaSlotEndpoint::RdmaSlotEndpoint(std::shared_ptr<Adapter> adapter, const rdma::PathOptions& path,
                                    const kernels::ChannelView& channel)

@@ -81,55 +81,6 @@ class SlotEndpoint {
 /// The maximum number of work requests for one request.
 inline constexpr std::uint32_t kMostRequestWrites = 3;
 
-/// The server's end: writes requests into the worker's slots, and makes the responses in its own
-/// slots valid when their completions arrive.
-class RdmaSlotConnection final : public DataConnection, progress::Pollable {
- public:
-  /// `queue`: connected, and using `completions`. Throws Error.
-  RdmaSlotConnection(progress::Engine& engine, std::shared_ptr<Adapter> adapter,
-                     rdma::CompletionQueue completions, std::unique_ptr<SlotEndpoint> queue,
-                     const kernels::ChannelView& channel, DataHandler& handler);
-  ~RdmaSlotConnection() override;
-
-  [[nodiscard]] bool carries_slots() const noexcept override { return true; }
-  void post_send(const protocol::DataHeader& header, const std::byte* content) noexcept override;
-
- private:
-  /// The work requests of a slot: the rest, the half of the header without the flag, and the atomic
-  /// operation on the half with the flag.
-  struct Writes {
-    ibv_send_wr requests[kMostRequestWrites];
-    ibv_sge pieces[kMostRequestWrites];
-    kernels::Packet header;  ///< of the latest request
-    std::uint32_t first;     ///< of them: there may be no rest
-    bool is_asked;           ///< posted, and its response has not arrived
-  };
-
-  bool poll() override;
-  [[nodiscard]] progress::Expecting expecting() const override;
-  core::Duration arm() override;
-  void disarm() override {}
-  [[nodiscard]] bool is_busy() const;
-  bool post_writes();
-  bool poll_completions();
-  void check_swap(std::uint64_t sequence);
-  void take_response(const ibv_wc& completion);
-  [[nodiscard]] Writes& writes_of(std::uint64_t sequence) noexcept {
-    return writes_[layout().slot_index(sequence)];
-  }
-
-  progress::Engine* engine_;
-  kernels::ChannelView channel_;
-  std::shared_ptr<Adapter> adapter_;
-  rdma::CompletionQueue completions_;
-  std::unique_ptr<SlotEndpoint> queue_;
-  std::vector<Writes> writes_;  ///< by slot
-  // Slots: prepared >= posted >= completed.
-  std::uint64_t prepared_ = 0;
-  std::uint64_t posted_ = 0;
-  std::uint64_t completed_ = 0;
-};
-
 /// An RdmaSlotConnection before it is started.
 class RdmaSlotEndpoint final : public DataEndpoint {
  public:

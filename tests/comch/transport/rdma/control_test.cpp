@@ -9,6 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "comch/transport/rdma/adapters.hpp"
+#include "comch/transport/rdma/data.hpp"
+#include "comch/transport/tcp/stream.hpp"
 #include "core/error.hpp"
 #include "tests/comch/keys.hpp"
 #include "tests/rdma/fake_fixture.hpp"
