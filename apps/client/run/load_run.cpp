@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 #include <thread>
 
 #include "apps/client/load/connector.hpp"
@@ -281,7 +282,8 @@ bool is_cut_short(const RunResult& result, const Options& options) {
 
 LoadVerdict verdict_of(const RunResult& result, const Options& options, const Load& load) {
   if (is_cut_short(result, options)) {
-    return {LoadVerdict::Code::cut_short, "there is no verdict: the run was interrupted"};
+    const std::string why = result.interrupted ? "a signal" : "an error";
+    return {LoadVerdict::Code::cut_short, "there is no verdict: " + why + " ended the run"};
   }
   return judge_load(result.load_seen(offered_rate(result.setting, load), options.lag_tolerance));
 }

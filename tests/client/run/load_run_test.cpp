@@ -109,6 +109,7 @@ TEST(LoadRun, AFaultOfOneThreadStopsAll) {
       << result.faults.front();
   EXPECT_LT(result.total->answered, 6U * 1'000'000'000'000);
   EXPECT_EQ(result.verdict.code, LoadVerdict::Code::cut_short);
+  EXPECT_EQ(result.verdict.text, "there is no verdict: an error ended the run");
 }
 
 TEST(LoadRun, WhatFailsBeforeTheStartEndsTheThreads) {
