@@ -36,6 +36,9 @@ PATIENCE = 20 + 10 * TIME_FACTOR
 # Exit statuses of a client whose responses were all right; 3, 4: late, as on a busy machine; 5: too few to tell.
 RIGHT = (0, 3, 4, 5)
 
+# A sample's exit status where the machine lacks the device.
+NO_DEVICE = 77
+
 needs_cpu_worker = pytest.mark.skipif(
     BACKEND != "cpu", reason="a GPU works on while the worker's process is stopped")
 
@@ -399,3 +402,13 @@ def expect_end_of_both(server, worker):
     assert server.wait() == 0, server.log
     assert worker.wait() == 0, worker.log
     assert not (server.socket_file and server.socket_file.exists()), "the socket file is still there"
+
+
+def run_sample(name):
+    """Returns the output of the sample, after it has ended with exit status 0."""
+    ended = subprocess.run([BIN / name], capture_output=True, text=True, timeout=3 * PATIENCE)
+    if ended.returncode == NO_DEVICE:
+        pytest.skip(ended.stdout.strip())
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stderr == ""
+    return ended.stdout
