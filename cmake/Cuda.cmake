@@ -37,7 +37,7 @@ if(OFFLOAD_ONE_ARCHITECTURE AND NOT "${CMAKE_CUDA_ARCHITECTURES_NATIVE}" MATCHES
 endif()
 if(OFFLOAD_HAVE_CUDA)
   message(STATUS "CUDA back end: built, with CUDA ${CMAKE_CUDA_COMPILER_VERSION}")
-  # kernels/packet_access.hpp has two forms.
+  # kernels/channel_packets.hpp has two forms.
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.4)
     message(STATUS "CUDA back end: before CUDA 12.4 PTX does not promise 16-byte accesses to be atomic; "
       "it is relied on that the GPU makes them so (docs/evidence/hardware.md)")

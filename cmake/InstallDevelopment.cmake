@@ -19,7 +19,7 @@ target_sources(offload_client_protocol PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJE
 # The headers include the worker's loop and its kernels, which a service module instantiates. They do not include the
 # built-in services, except echo, which sends batches.
 file(GLOB device_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} kernels/*.hpp kernels/*.cuh
-  kernels/comch/*.hpp kernels/graph/*.hpp kernels/graph/*.cuh kernels/module/*.hpp kernels/packet/*.hpp kernels/packet/*.cuh
+  kernels/comch/*.hpp kernels/graph/*.hpp kernels/graph/*.cuh kernels/module/*.hpp kernels/packets/*.hpp kernels/packets/*.cuh
   kernels/rdma/*.hpp kernels/rdma_tasks/*.hpp kernels/tasks/*.hpp)
 list(REMOVE_ITEM device_headers kernels/crc32c.hpp kernels/services.hpp kernels/module/built_in.hpp)
 list(APPEND device_headers kernels/services/echo.hpp)

@@ -19,9 +19,9 @@
 /// Prior art are the packets of GPU collectives: NCCL's LL (8 bytes: 4 of data, 4 of flag) and
 /// LL128 (120 of 128 bytes, stored by one warp), mscclpp's LL16Packet (16 bytes: 8 of data, two
 /// flags, as RDMA promises it 8 bytes at a time). A packet here has 12 bytes of data and one flag,
-/// which takes a 16-byte access that is single-copy atomic on CPU and GPU (packet_access.hpp). The
-/// flag is made of the slot's lap, so no reader clears it; a channel pairs each request slot with a
-/// response slot, whose flags together are the whole flow control.
+/// which takes a 16-byte access that is single-copy atomic on CPU and GPU (channel_packets.hpp).
+/// The flag is made of the slot's lap, so no reader clears it; a channel pairs each request slot
+/// with a response slot, whose flags together are the whole flow control.
 ///
 /// No packet is ever taken for another lap's. A flag is the lap's lower 31 bits and a one: it is
 /// never 0, the value of memory before its first write, and repeats after 2^31 laps. A message

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/channel_packets.hpp"
 #include "kernels/group.hpp"
-#include "kernels/packet_access.hpp"
 
 /// The request that a service reads and the responses that it writes.
 namespace offload::kernels {

@@ -8,7 +8,7 @@
 
 #include "apps/packets/runner.hpp"
 #include "core/process/thread.hpp"
-#include "packet/image.hpp"
+#include "packets/image.hpp"
 
 namespace offload::packets {
 namespace {
@@ -19,7 +19,7 @@ constexpr int kSleepMs = 20;
 
 class CpuRunner final : public Runner {
  public:
-  CpuRunner(packet::FrameMemory& memory, packet::Port& port, const Plan& plan)
+  CpuRunner(packets::FrameMemory& memory, packets::Port& port, const Plan& plan)
       : port_(port),
         image_(memory, std::span(&one_, 1)),
         counts_(image_.queues().size()),
@@ -55,32 +55,32 @@ class CpuRunner final : public Runner {
   // Acquire, pairs with the lanes' release: their counts are whole.
   bool is_done() override { return left_.load(std::memory_order_acquire) == works_.size(); }
   [[nodiscard]] LaneCounts counts() const override { return sum_of(counts_); }
-  [[nodiscard]] std::span<const kernels::packet::Semaphore> items() const override {
+  [[nodiscard]] std::span<const kernels::packets::Semaphore> items() const override {
     return semaphores_;
   }
 
  private:
-  packet::Port& port_;
-  const packet::Port* one_ = &port_;
-  packet::HostImage image_;
+  packets::Port& port_;
+  const packets::Port* one_ = &port_;
+  packets::HostImage image_;
   std::uint32_t stop_ = 0;
   std::vector<LaneCounts> counts_;
   std::vector<QueueItems> items_;
   std::vector<LaneWork> works_;
-  std::vector<kernels::packet::Semaphore> semaphores_;
+  std::vector<kernels::packets::Semaphore> semaphores_;
   std::atomic<std::size_t> left_{0};
   std::vector<std::jthread> threads_;
 };
 
 }  // namespace
 
-std::unique_ptr<Runner> make_cpu_runner(packet::FrameMemory& memory, packet::Port& port,
+std::unique_ptr<Runner> make_cpu_runner(packets::FrameMemory& memory, packets::Port& port,
                                         const Plan& plan) {
   return std::make_unique<CpuRunner>(memory, port, plan);
 }
 
-LaneWork make_work(const Plan& plan, const kernels::packet::Queue* queue, const std::uint32_t* stop,
-                   LaneCounts* counts, QueueItems& items) {
+LaneWork make_work(const Plan& plan, const kernels::packets::Queue* queue,
+                   const std::uint32_t* stop, LaneCounts* counts, QueueItems& items) {
   LaneWork work{};
   work.command = plan.command;
   work.queue = queue;

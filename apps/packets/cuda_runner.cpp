@@ -10,7 +10,7 @@
 #include "core/log.hpp"
 #include "gpu/cuda_stream.hpp"
 #include "gpu/memory.hpp"
-#include "packet/gpu_image.hpp"
+#include "packets/gpu_image.hpp"
 
 namespace offload::packets {
 namespace {
@@ -24,7 +24,7 @@ constexpr int kHangs = 3;
 /// them. Data that only the GPU uses is in its memory: the order of rings, frames to send.
 class CudaRunner final : public Runner {
  public:
-  CudaRunner(packet::FrameMemory& memory, packet::Port& port, const Plan& plan)
+  CudaRunner(packets::FrameMemory& memory, packets::Port& port, const Plan& plan)
       : image_(memory, port),
         stop_(1),
         counts_(image_.queue_count() * kLanesOfWarp),
@@ -83,7 +83,7 @@ class CudaRunner final : public Runner {
   [[nodiscard]] LaneCounts counts() const override {
     return sum_of({counts_.get(), image_.queue_count() * kLanesOfWarp});
   }
-  [[nodiscard]] std::span<const kernels::packet::Semaphore> items() const override {
+  [[nodiscard]] std::span<const kernels::packets::Semaphore> items() const override {
     return semaphores_;
   }
 
@@ -95,14 +95,14 @@ class CudaRunner final : public Runner {
   gpu::PinnedArray<LaneWork> works_;
   gpu::PinnedArray<std::uint8_t> frames_;
   gpu::PinnedArray<std::uint32_t> lengths_;
-  gpu::DeviceArray<kernels::packet::HostAddresses> host_;  ///< there: it is read for each packet
-  std::vector<kernels::packet::Semaphore> semaphores_;
+  gpu::DeviceArray<kernels::packets::HostAddresses> host_;  ///< there: it is read for each packet
+  std::vector<kernels::packets::Semaphore> semaphores_;
   gpu::CudaStream stream_;
 };
 
 }  // namespace
 
-std::unique_ptr<Runner> make_cuda_runner(packet::FrameMemory& memory, packet::Port& port,
+std::unique_ptr<Runner> make_cuda_runner(packets::FrameMemory& memory, packets::Port& port,
                                          const Plan& plan) {
   return std::make_unique<CudaRunner>(memory, port, plan);
 }

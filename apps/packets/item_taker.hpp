@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kEthernetLink = 1;  // LINKTYPE_ETHERNET
 class ItemTaker {
  public:
   /// `file`: of packets; empty for none. `most` packets are written; 0: no end. Throws Error.
-  ItemTaker(std::span<const kernels::packet::Semaphore> semaphores, const std::string& file,
+  ItemTaker(std::span<const kernels::packets::Semaphore> semaphores, const std::string& file,
             std::uint64_t most)
       : semaphores_(semaphores), next_(semaphores.size()), name_(file), most_(most) {
     if (file.empty()) return;
@@ -44,13 +44,13 @@ class ItemTaker {
     for (std::size_t i = 0; i < semaphores_.size(); ++i) {
       // As many at most as there are items, so that each queue gets its turn.
       for (std::uint64_t n = 0; n >> semaphores_[i].log2 == 0; ++n) {
-        const kernels::packet::ItemStatus status = status_of(semaphores_[i], next_[i]);
-        if (status != kernels::packet::ItemStatus::ready &&
-            status != kernels::packet::ItemStatus::error)
+        const kernels::packets::ItemStatus status = status_of(semaphores_[i], next_[i]);
+        if (status != kernels::packets::ItemStatus::ready &&
+            status != kernels::packets::ItemStatus::error)
           break;
         take(*reinterpret_cast<const PacketItem*>(semaphores_[i].item(next_[i])));
         set_status(kernels::SingleLane{}, semaphores_[i], next_[i]++,
-                   kernels::packet::ItemStatus::free);
+                   kernels::packets::ItemStatus::free);
         took = true;
       }
     }
@@ -78,7 +78,7 @@ class ItemTaker {
                  item.udp, item.tcp, item.other);
     } else if (item.kind == PacketItem::Kind::http_get) {
       ++requests_;
-      const auto headers = kernels::packet::parse_headers(item.bytes, kept);
+      const auto headers = kernels::packets::parse_headers(item.bytes, kept);
       const auto* const text = reinterpret_cast<const char*>(item.bytes);
       std::string_view line(text + headers.payload,
                             headers.payload < kept ? kept - headers.payload : 0);
@@ -105,7 +105,7 @@ class ItemTaker {
     }
   }
 
-  std::span<const kernels::packet::Semaphore> semaphores_;
+  std::span<const kernels::packets::Semaphore> semaphores_;
   std::vector<std::uint64_t> next_;
   std::unique_ptr<std::FILE, Close> file_;
   std::string name_;

@@ -3,10 +3,10 @@
 #include <cstdint>
 
 #include "kernels/group.hpp"
-#include "kernels/packet/answers.hpp"
-#include "kernels/packet/martian.hpp"
-#include "kernels/packet/queue.hpp"
-#include "kernels/packet/semaphore.hpp"
+#include "kernels/packets/answers.hpp"
+#include "kernels/packets/martian.hpp"
+#include "kernels/packets/queue.hpp"
+#include "kernels/packets/semaphore.hpp"
 
 /// The work of a thread, or of a warp, with one queue, in one source for CPU and GPU: C++17, and
 /// nothing of lib/.
@@ -23,8 +23,8 @@ struct LaneCounts {
   std::uint64_t missed;     ///< items that no room was left for
   std::uint64_t late_ns;    ///< of `send`: how long after their times packets were sent, summed up
   std::uint64_t latest_ns;  ///< and the most of it
-  std::uint64_t errors[kernels::packet::kFrameErrors];
-  std::uint64_t martians[kernels::packet::kMartians];
+  std::uint64_t errors[kernels::packets::kFrameErrors];
+  std::uint64_t martians[kernels::packets::kMartians];
 };
 
 /// An item that is handed to the CPU.
@@ -48,13 +48,13 @@ struct Templates {
 
 struct LaneWork {
   Command command;
-  const kernels::packet::Queue* queue;
+  const kernels::packets::Queue* queue;
   const std::uint32_t* stop;  ///< not 0: exit
   LaneCounts* counts;         ///< of each lane of the group
-  kernels::packet::Semaphore items;
+  kernels::packets::Semaphore items;
   Templates templates;
-  const kernels::packet::HostAddresses* host;  ///< who answers
-  std::uint64_t statistics_every;              ///< packets
+  const kernels::packets::HostAddresses* host;  ///< who answers
+  std::uint64_t statistics_every;               ///< packets
   std::uint64_t interval_ns;   ///< from packet to packet of `send`; 0: as fast as it goes
   std::uint64_t most_packets;  ///< of `send`; 0: no end
   std::uint32_t port;          ///< of `echo`; 0: any
@@ -81,7 +81,7 @@ OFFLOAD_HOST_DEVICE inline void copy_bytes(std::uint8_t* to, const std::uint8_t*
 template <class Group>
 class Lane {
  public:
-  using WorkResult = kernels::packet::WorkResult;
+  using WorkResult = kernels::packets::WorkResult;
 
   OFFLOAD_HOST_DEVICE Lane(const Group& group, const LaneWork& work)
       : group_(group), work_(work), limit_{kPatience, work.stop} {}
@@ -101,16 +101,16 @@ class Lane {
  private:
   /// For rings that others of the same program hold: no wait in normal running.
   static constexpr std::uint64_t kPatience = 1'000'000'000;
-  using Headers = kernels::packet::Headers;
-  using Martian = kernels::packet::Martian;
-  using EthernetFrame = kernels::packet::EthernetFrame;
-  using Verdict = kernels::packet::Verdict;
+  using Headers = kernels::packets::Headers;
+  using Martian = kernels::packets::Martian;
+  using EthernetFrame = kernels::packets::EthernetFrame;
+  using Verdict = kernels::packets::Verdict;
 
   OFFLOAD_HOST_DEVICE bool receive() {
-    using namespace kernels::packet;
+    using namespace kernels::packets;
     const Queue& queue = *work_.queue;
-    const FrameBatch batch = kernels::packet::receive(group_, queue, received_, work_.batch,
-                                                      {work_.wait_ns, work_.stop});
+    const FrameBatch batch = kernels::packets::receive(group_, queue, received_, work_.batch,
+                                                       {work_.wait_ns, work_.stop});
     if (batch.count != 0 && work_.command == Command::filter) filter(batch);
     if (batch.count != 0 && work_.command == Command::capture) capture(batch);
     const WorkResult result = finish(group_, queue, queue, received_, batch, limit_,
@@ -133,10 +133,10 @@ class Lane {
                           work_.queue->frames.frame_bytes;
     if (fits) {
       const kernels::SingleLane alone;
-      kernels::packet::copy_pieces<8>(alone, staged, packet.data, packet.length);
+      kernels::packets::copy_pieces<8>(alone, staged, packet.data, packet.length);
       const Verdict verdict = answer(staged, packet.length);
       if (verdict == Verdict::send) {
-        kernels::packet::copy_pieces<8>(alone, packet.data, staged, packet.length);
+        kernels::packets::copy_pieces<8>(alone, packet.data, staged, packet.length);
       }
       return verdict;
     }
@@ -145,9 +145,9 @@ class Lane {
   }
 
   OFFLOAD_HOST_DEVICE Verdict answer(std::uint8_t* frame, std::uint32_t length) {
-    const Headers headers = kernels::packet::parse_frame(frame, length);
+    const Headers headers = kernels::packets::parse_frame(frame, length);
     LaneCounts& counts = work_.counts[group_.lane()];
-    if (headers.error != kernels::packet::FrameError::none) {
+    if (headers.error != kernels::packets::FrameError::none) {
       add_one(counts.errors[static_cast<std::uint32_t>(headers.error)]);
       return Verdict::drop;
     }
@@ -160,7 +160,7 @@ class Lane {
     const bool answered = work_.command == Command::echo ? make_udp_echo(frame, headers, work_.port)
                                                          : make_ping_reply(frame, headers);
     if (!answered) return Verdict::drop;
-    kernels::packet::set_source(frame, work_.host->ethernet);
+    kernels::packets::set_source(frame, work_.host->ethernet);
     ++answered_;
     return Verdict::send;
   }
@@ -169,7 +169,7 @@ class Lane {
                                                const Headers& headers) const {
     if (headers.ip == 0) return Martian::none;  // neither a datagram nor a ping
     const Martian martian = martian_of(frame, headers, *work_.host);
-    const bool is_echo = work_.command == Command::echo && headers.is_whole(kernels::packet::kUdp);
+    const bool is_echo = work_.command == Command::echo && headers.is_whole(kernels::packets::kUdp);
     return martian == Martian::none && is_echo && may_loop(frame, headers) ? Martian::loop
                                                                            : martian;
   }
@@ -192,7 +192,7 @@ class Lane {
   /// Calls `look`(packet, whether there is one) for each packet of a batch, one a lane, every lane
   /// as often.
   template <class Look>
-  OFFLOAD_HOST_DEVICE void for_each(const kernels::packet::FrameBatch& batch, const Look& look) {
+  OFFLOAD_HOST_DEVICE void for_each(const kernels::packets::FrameBatch& batch, const Look& look) {
     for (std::uint32_t base = 0; base < batch.count; base += group_.size()) {
       EthernetFrame packet;
       if (base + group_.lane() < batch.count) {
@@ -219,7 +219,7 @@ class Lane {
                packet.length < PacketItem::kMostBytes ? packet.length : PacketItem::kMostBytes);
   }
 
-  OFFLOAD_HOST_DEVICE void capture(const kernels::packet::FrameBatch& batch) {
+  OFFLOAD_HOST_DEVICE void capture(const kernels::packets::FrameBatch& batch) {
     for_each(batch, [this](const EthernetFrame& packet, bool is_there) {
       give(is_there, [&packet](PacketItem& item) {
         item.kind = PacketItem::Kind::captured;
@@ -229,19 +229,19 @@ class Lane {
   }
 
   OFFLOAD_HOST_DEVICE static bool is_http_get(const EthernetFrame& packet, const Headers& headers) {
-    return headers.is_whole(kernels::packet::kTcp) && headers.payload_length() >= 4 &&
-           kernels::packet::load_32(packet.data + headers.payload) == 0x4745'5420;  // "GET "
+    return headers.is_whole(kernels::packets::kTcp) && headers.payload_length() >= 4 &&
+           kernels::packets::load_32(packet.data + headers.payload) == 0x4745'5420;  // "GET "
   }
 
-  OFFLOAD_HOST_DEVICE void filter(const kernels::packet::FrameBatch& batch) {
+  OFFLOAD_HOST_DEVICE void filter(const kernels::packets::FrameBatch& batch) {
     for_each(batch, [this](const EthernetFrame& packet, bool is_there) {
       Headers headers;
-      if (is_there) headers = kernels::packet::parse_frame(packet.data, packet.length);
+      if (is_there) headers = kernels::packets::parse_frame(packet.data, packet.length);
       const std::uint32_t protocol = headers.protocol;
       const bool is_icmp =
-          protocol == kernels::packet::kIcmp || protocol == kernels::packet::kIcmpv6;
-      const bool is_udp = protocol == kernels::packet::kUdp;
-      const bool is_tcp = protocol == kernels::packet::kTcp;
+          protocol == kernels::packets::kIcmp || protocol == kernels::packets::kIcmpv6;
+      const bool is_udp = protocol == kernels::packets::kUdp;
+      const bool is_tcp = protocol == kernels::packets::kTcp;
       icmp_ += sum(is_icmp);
       udp_ += sum(is_udp);
       tcp_ += sum(is_tcp);
@@ -266,7 +266,7 @@ class Lane {
 
   OFFLOAD_HOST_DEVICE std::uint32_t sum(bool predicate) {
     std::uint32_t before = 0;
-    return kernels::packet::sum_of(group_, predicate ? 1U : 0U, before);
+    return kernels::packets::sum_of(group_, predicate ? 1U : 0U, before);
   }
 
   /// Sends what is due, one packet a lane at most. False: all are sent.
@@ -281,7 +281,7 @@ class Lane {
     }
     if (due == 0) return true;
     const auto most = static_cast<std::uint32_t>(due < group_.size() ? due : group_.size());
-    const std::uint32_t count = kernels::packet::send_new(
+    const std::uint32_t count = kernels::packets::send_new(
         group_, *work_.queue, most, {work_.wait_ns, work_.stop},
         [this](std::uint8_t* frame, std::uint32_t i) { return write_frame(frame, all_sent_ + i); });
     if (group_.lane() < count) {
@@ -303,7 +303,7 @@ class Lane {
     const auto which = static_cast<std::uint32_t>(number % work_.templates.count);
     const std::uint32_t length = work_.templates.lengths[which];
     copy_bytes(frame, work_.templates.frames + which * PacketItem::kMostBytes, length);
-    const Headers headers = kernels::packet::parse_headers(frame, length);
+    const Headers headers = kernels::packets::parse_headers(frame, length);
     if (headers.payload_length() >= 8) {
       for (std::uint32_t i = 0; i < 8; ++i) {
         frame[headers.payload + i] = static_cast<std::uint8_t>(number >> (56 - 8 * i));
@@ -315,7 +315,7 @@ class Lane {
 
   const Group& group_;
   const LaneWork& work_;
-  kernels::packet::WaitLimit limit_;
+  kernels::packets::WaitLimit limit_;
   std::uint32_t received_ = 0;
   std::uint64_t next_item_ = 0;
   // The counts of this lane.

@@ -12,8 +12,8 @@
 #include "core/exit_status.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
-#include "packet/addresses.hpp"
-#include "packet/port.hpp"
+#include "packets/addresses.hpp"
+#include "packets/port.hpp"
 
 namespace offload::packets {
 namespace {
@@ -28,14 +28,14 @@ constexpr std::array kErrorNames = {
     "none",       "short-ethernet", "too-many-tags",     "short-ip",        "ip-version",
     "ip-header",  "ip-length",      "ip-checksum",       "ipv6-extensions", "short-transport",
     "udp-length", "tcp-header",     "transport-checksum"};
-static_assert(kErrorNames.size() == kernels::packet::kFrameErrors);
+static_assert(kErrorNames.size() == kernels::packets::kFrameErrors);
 
 /// Indexed by Martian.
 constexpr std::array kMartianNames = {"none",   "ethernet",    "vlan", "destination",
                                       "source", "source-port", "loop"};
-static_assert(kMartianNames.size() == kernels::packet::kMartians);
+static_assert(kMartianNames.size() == kernels::packets::kMartians);
 
-nlohmann::ordered_json results_of(const Options& options, packet::Port& port, const Runner& runner,
+nlohmann::ordered_json results_of(const Options& options, packets::Port& port, const Runner& runner,
                                   const ItemTaker& taker) {
   const LaneCounts counts = runner.counts();
   const auto driver = port.statistics();
@@ -88,7 +88,7 @@ void print(const nlohmann::ordered_json& results) {
 }
 
 Plan plan_of(const Options& options, const FrameTemplates& templates,
-             const kernels::packet::HostAddresses& host) {
+             const kernels::packets::HostAddresses& host) {
   Plan plan;
   plan.command = options.command;
   plan.frames = templates.frames;
@@ -109,21 +109,21 @@ int run(const Options& options, core::Signals& signals) {
   if (options.command == Command::send) {
     templates = make_templates(options, mac_of(options.interface));
   }
-  const packet::PortAddresses addresses = packet::read_addresses(options.interface);
+  const packets::PortAddresses addresses = packets::read_addresses(options.interface);
   const bool is_cuda = options.backend == "cuda";
-  packet::PortOptions port_options{.interface = options.interface,
-                                   .queues = options.queues,
-                                   .only_copy = options.only_copy,
-                                   .wakes_driver = is_cuda};
-  packet::FrameMemory memory(
-      {.homes = packet::homes_of(port_options), .frames_per_home = options.frames});
+  packets::PortOptions port_options{.interface = options.interface,
+                                    .queues = options.queues,
+                                    .only_copy = options.only_copy,
+                                    .wakes_driver = is_cuda};
+  packets::FrameMemory memory(
+      {.homes = packets::homes_of(port_options), .frames_per_home = options.frames});
   std::string gone;
   progress::Engine engine(is_cuda ? kSpin : core::Duration{});
-  packet::Port port(memory, port_options,
-                    [&gone](packet::Port&, const core::Error& error) { gone = error.what(); });
-  std::vector<packet::Rule> rules;
+  packets::Port port(memory, port_options,
+                     [&gone](packets::Port&, const core::Error& error) { gone = error.what(); });
+  std::vector<packets::Rule> rules;
   for (const auto& text : rules_of(options, addresses.own)) {
-    rules.push_back(packet::parse_rule(text, options.queues));
+    rules.push_back(packets::parse_rule(text, options.queues));
   }
   const bool answers = options.command == Command::echo || options.command == Command::ping;
   if (answers && rules.empty()) {

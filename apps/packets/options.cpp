@@ -6,7 +6,7 @@
 
 #include "cli/options.hpp"
 #include "core/log.hpp"
-#include "packet/program/steering.h"
+#include "packets/program/steering.h"
 
 namespace offload::packets {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "apps/packets/lane.hpp"
-#include "packet/frame_memory.hpp"
-#include "packet/port.hpp"
+#include "packets/frame_memory.hpp"
+#include "packets/port.hpp"
 
 namespace offload::packets {
 
@@ -20,7 +20,7 @@ struct Plan {
   std::uint64_t most_packets = 0;
   std::uint32_t port = 0;
   std::uint32_t batch = 32;
-  kernels::packet::HostAddresses host{};  ///< who answers
+  kernels::packets::HostAddresses host{};  ///< who answers
 };
 
 inline constexpr std::uint32_t kItemsLog2 = 8;  ///< items of a queue's semaphore: 256, 0.5 MiB
@@ -41,27 +41,27 @@ class Runner {
   /// The sum of all lanes'. Any time.
   [[nodiscard]] virtual LaneCounts counts() const = 0;
   /// Items of each queue.
-  [[nodiscard]] virtual std::span<const kernels::packet::Semaphore> items() const = 0;
+  [[nodiscard]] virtual std::span<const kernels::packets::Semaphore> items() const = 0;
 };
 
-std::unique_ptr<Runner> make_cpu_runner(packet::FrameMemory& memory, packet::Port& port,
+std::unique_ptr<Runner> make_cpu_runner(packets::FrameMemory& memory, packets::Port& port,
                                         const Plan& plan);
 /// Throws Error: not_supported in a build without CUDA, driver.
-std::unique_ptr<Runner> make_cuda_runner(packet::FrameMemory& memory, packet::Port& port,
+std::unique_ptr<Runner> make_cuda_runner(packets::FrameMemory& memory, packets::Port& port,
                                          const Plan& plan);
 
 /// The data of each queue beside its lanes' counts, in memory that lanes and the CPU see.
 struct QueueItems {
-  kernels::packet::Semaphore::Status statuses[1U << kItemsLog2];
+  kernels::packets::Semaphore::Status statuses[1U << kItemsLog2];
   PacketItem items[1U << kItemsLog2];
 
-  [[nodiscard]] kernels::packet::Semaphore view() noexcept {
+  [[nodiscard]] kernels::packets::Semaphore view() noexcept {
     return {statuses, reinterpret_cast<std::uint8_t*>(items), sizeof(PacketItem), kItemsLog2};
   }
 };
 
-LaneWork make_work(const Plan& plan, const kernels::packet::Queue* queue, const std::uint32_t* stop,
-                   LaneCounts* counts, QueueItems& items);
+LaneWork make_work(const Plan& plan, const kernels::packets::Queue* queue,
+                   const std::uint32_t* stop, LaneCounts* counts, QueueItems& items);
 LaneCounts sum_of(std::span<const LaneCounts> counts) noexcept;
 
 }  // namespace offload::packets

@@ -57,7 +57,7 @@ struct FrameTemplates {
 /// `own_mac`: 6 bytes. Throws Error (invalid_value) for an invalid address.
 inline FrameTemplates make_templates(const Options& options,
                                      const std::vector<std::uint8_t>& own_mac) {
-  using namespace kernels::packet;
+  using namespace kernels::packets;
   const sockaddr_in from = read_endpoint(options.from);
   const sockaddr_in to = read_endpoint(options.to);
   const auto to_mac = read_mac(options.to_mac);

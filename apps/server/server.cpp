@@ -84,7 +84,7 @@ Server::Server(const Options& options, core::Signals& signals)
   first_reserved_fd_ =
       limit - reserved_descriptors(limit, link_->address().local(), cpus_.size(),
                                    (options_.metrics ? 1 : 0) + (options_.admin.empty() ? 0 : 1));
-  if (options_.metrics) view_.emplace(*options_.metrics, "offload-server", metrics_);
+  if (options_.metrics) routes_.emplace(*options_.metrics, "offload-server", metrics_);
   if (!options_.admin.empty()) {
     admin_.emplace(options_.admin, "offload-server", metrics_, commands_);
   }
@@ -108,7 +108,7 @@ void Server::run() {
 
 void Server::turn(core::RunTime deadline) {
   auto wake_up = std::min({engine_.when(deadline), link_->next_tick(), manager_.next_tick()});
-  if (view_ || admin_) wake_up = std::min(wake_up, core::Clock::now() + kKeepAlive);
+  if (routes_ || admin_) wake_up = std::min(wake_up, core::Clock::now() + kKeepAlive);
   if (acceptor_) wake_up = std::min(wake_up, acceptor_->next_tick());
   engine_.run_once(wake_up);
   for (const auto& thread : threads_) thread->check();

@@ -19,7 +19,7 @@
 #include "core/signals.hpp"
 #include "net/tls/context.hpp"
 #include "progress/engine.hpp"
-#include "telemetry/view.hpp"
+#include "telemetry/routes.hpp"
 
 namespace offload::server {
 
@@ -82,8 +82,8 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   core::RunTime worker_deadline_ = core::RunTime::max();
   bool shutdown_requested_ = false;
   telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
-  std::optional<telemetry::View> admin_;
-  std::optional<telemetry::View> view_;  ///< ends before the objects that it reads
+  std::optional<telemetry::Routes> admin_;
+  std::optional<telemetry::Routes> routes_;  ///< ends before the objects that it reads
 };
 
 /// Reads the files that the options name, and keeps nothing of them. Throws Error.

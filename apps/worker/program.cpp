@@ -71,7 +71,7 @@ Program::Program(const Options& options, core::Signals& signals)
     metrics_.add(gpu, workers_.back().worker.counts());
   }
   engine_.watch(signals_->fd(), EPOLLIN, *this);
-  if (options_.metrics) view_.emplace(*options_.metrics, "offload-worker", metrics_);
+  if (options_.metrics) routes_.emplace(*options_.metrics, "offload-worker", metrics_);
   if (!options_.admin.empty()) {
     admin_.emplace(options_.admin, "offload-worker", metrics_, commands_);
   }

@@ -68,8 +68,8 @@ class Program final : progress::EventHandler {
   bool failed_ = false;   ///< the main thread cannot go on
   WorkerMetrics metrics_;
   telemetry::CommandQueue commands_{[this] { engine_.notify(); }};
-  std::optional<telemetry::View> admin_;
-  std::optional<telemetry::View> view_;  ///< ends before the objects that it reads
+  std::optional<telemetry::Routes> admin_;
+  std::optional<telemetry::Routes> routes_;  ///< ends before the objects that it reads
 };
 
 /// Reads the files that the options name, and keeps nothing of them. Throws Error.

@@ -10,8 +10,8 @@
 #include "core/clock.hpp"
 #include "core/counter.hpp"
 #include "telemetry/event_log.hpp"
+#include "telemetry/routes.hpp"
 #include "telemetry/turn_watch.hpp"
-#include "telemetry/view.hpp"
 
 namespace offload::worker {
 

@@ -16,15 +16,15 @@ struct CUgraphNode_st;
 /// (kServiceEntry) that returns a ServiceInterface. No exception crosses these functions.
 namespace offload::kernels {
 
-/// The types of an extension's forms (kernels/packet/datagram_worker.hpp).
-namespace packet {
+/// The types of an extension's forms (kernels/packets/datagram_worker.hpp).
+namespace packets {
 struct Queue;
 template <class AnyQueue>
 struct DatagramWorkOf;
 using DatagramWork = DatagramWorkOf<Queue>;
 struct DatagramState;
 struct DatagramStaging;
-}  // namespace packet
+}  // namespace packets
 
 /// Incremented with every change of the declarations here, of the channel's layout and of the
 /// functions' parameters.
@@ -76,8 +76,8 @@ struct ServiceInterface {
                       Staging* staging, Received received);
   /// DatagramWorker::turn() by a CPU thread. Several at once, with a state and a staging each.
   /// Null in a module without the extension, as launch_datagrams is.
-  bool (*serve_datagrams)(const void* object, const packet::DatagramWork* work,
-                          packet::DatagramState* state, packet::DatagramStaging* staging,
+  bool (*serve_datagrams)(const void* object, const packets::DatagramWork* work,
+                          packets::DatagramState* state, packets::DatagramStaging* staging,
                           bool* had_work);
 
   // Null in a module without code for a GPU. They return a cudaError_t.
@@ -88,8 +88,8 @@ struct ServiceInterface {
   /// add_batch_kernel() of graph/batch_kernel.cuh.
   int (*add_batch_kernel)(const void* object, const LaunchBatch* batch, CUgraph_st* graph,
                           CUgraphNode_st* after, CUgraphNode_st** node);
-  /// launch_datagram_worker() of packet/datagram_kernel.cuh.
-  int (*launch_datagrams)(const void* object, const packet::DatagramWork* works,
+  /// launch_datagram_worker() of packets/datagram_kernel.cuh.
+  int (*launch_datagrams)(const void* object, const packets::DatagramWork* works,
                           std::uint32_t count, CUstream_st* stream);
 };
 

@@ -2,8 +2,8 @@
 
 #include "kernels/module/service_forms.hpp"
 
-#if __has_include("kernels/packet/service_forms.hpp")
-#include "kernels/packet/service_forms.hpp"
+#if __has_include("kernels/packets/service_forms.hpp")
+#include "kernels/packets/service_forms.hpp"
 #define OFFLOAD_HAS_DATAGRAM_FORMS
 #endif
 
@@ -14,7 +14,7 @@ template <class Service>
 ServiceInterface whole_interface_to() {
   ServiceInterface made = interface_to<Service>();
 #if defined(OFFLOAD_HAS_DATAGRAM_FORMS)
-  packet::add_forms<Service>(made);
+  packets::add_forms<Service>(made);
 #endif
   return made;
 }

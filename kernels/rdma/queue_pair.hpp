@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "kernels/channel_packets.hpp"
 #include "kernels/memory_order.hpp"
-#include "kernels/packet_access.hpp"
 #include "kernels/platform.hpp"
 #include "kernels/rdma/cqe.hpp"
 #include "kernels/rdma/wqe.hpp"

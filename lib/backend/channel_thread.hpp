@@ -10,7 +10,7 @@
 
 #include "backend/backend.hpp"
 #include "core/process/thread.hpp"
-#include "kernels/packet_access.hpp"
+#include "kernels/channel_packets.hpp"
 #include "kernels/serve.hpp"
 #include "progress/engine.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/packet_access.hpp"
+#include "kernels/channel_packets.hpp"
 
 /// The CPU's fast paths that write and read the self-validating form.
 namespace offload::channel {

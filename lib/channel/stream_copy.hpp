@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "kernels/packet_access.hpp"
+#include "kernels/channel_packets.hpp"
 
 namespace offload::channel {
 

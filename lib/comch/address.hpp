@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comch/session/keyring.hpp"
+#include "comch/keys/keyring.hpp"
 #include "net/address_range.hpp"
 #include "rdma/path/path_choice.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/counter.hpp"
-#include "telemetry/view.hpp"
+#include "telemetry/routes.hpp"
 
 namespace offload::telemetry {
 

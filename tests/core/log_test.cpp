@@ -91,7 +91,7 @@ TEST(Log, SaysNoMoreThanItsLevel) {
 }
 
 TEST(Log, AComponentIsAFolderOfTheSources) {
-  static_assert(component_of("/a/lib/comch/session/key.cpp") == "lib/comch");
+  static_assert(component_of("/a/lib/comch/keys/key.cpp") == "lib/comch");
   static_assert(component_of("lib/net/socket.cpp") == "lib/net");
   static_assert(component_of("/usr/lib/suite/lib/core/log.cpp") == "lib/core");
   static_assert(component_of("/src/apps/server/view/page.cpp") == "server");

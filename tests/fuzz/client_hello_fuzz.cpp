@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comch/transport/tcp/pre_shared_keys.hpp"
+#include "comch/keys/pre_shared_keys.hpp"
 #include "core/fd.hpp"
 #include "tests/fuzz/input.hpp"
 

@@ -3,9 +3,9 @@
 #include <iterator>
 #include <vector>
 
-#include "kernels/packet/answers.hpp"
-#include "kernels/packet/datagram.hpp"
-#include "kernels/packet/martian.hpp"
+#include "kernels/packets/answers.hpp"
+#include "kernels/packets/datagram.hpp"
+#include "kernels/packets/martian.hpp"
 #include "kernels/services/reverse.hpp"
 #include "tests/fuzz/input.hpp"
 
@@ -14,7 +14,7 @@
 namespace offload::fuzz {
 namespace {
 
-using namespace kernels::packet;
+using namespace kernels::packets;
 
 /// Corrects the checksums at the places where an untagged frame has them: otherwise hardly any
 /// input would get past them.

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "kernels/group.hpp"
-#include "kernels/packet/card_queue.hpp"
+#include "kernels/packets/card_queue.hpp"
 #include "rdma/queues/entry_reader.hpp"
 #include "rdma/queues/queue_memory.hpp"
 #include "tests/fuzz/input.hpp"
@@ -14,7 +14,7 @@
 namespace offload::fuzz {
 namespace {
 
-using namespace kernels::packet;
+using namespace kernels::packets;
 using kernels::SingleLane;
 namespace rdma_queues = offload::rdma;
 namespace wire = kernels::rdma;

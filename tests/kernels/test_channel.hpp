@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "kernels/channel_layout.hpp"
-#include "kernels/packet_access.hpp"
+#include "kernels/channel_packets.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace offload::kernels::test {

@@ -119,7 +119,7 @@ def test_layers_wants_every_folder_declared(tree):
 
 
 @pytest.mark.parametrize("path, include, complaint", [
-    ("transport/tcp/data.cpp", "comch/session/key.hpp", None),
+    ("transport/tcp/data.cpp", "comch/keys/key.hpp", None),
     ("transport/tcp/data.cpp", "comch/transport/tcp/data.hpp", None),
     ("transport/tcp/data.cpp", "comch/transport/data_connection.hpp", None),
     ("transport/tcp/data.cpp", "comch/transport/rdma/data.hpp",
@@ -140,7 +140,7 @@ def test_layers_wants_every_folder_declared(tree):
      "lib/comch/session may not include lib/comch"),
 ])
 def test_layers_looks_into_folders_that_have_rows(tree, path, include, complaint):
-    for header in ("session/key", "session/session", "transport/data_connection",
+    for header in ("keys/key", "session/session", "transport/data_connection",
                    "transport/tcp/data", "transport/rdma/data", "unlisted/file"):
         plant(tree, f"lib/comch/{header}.hpp", "#pragma once\n")
     plant(tree, f"lib/comch/{path}", f'#include "{include}"\n')
@@ -176,16 +176,16 @@ def test_names_wants_no_exception_that_nothing_needs(tree):
 
 @pytest.mark.parametrize("path, include, complaint", [
     ("apps/worker/main.cpp", "lib/tasks/sync.hpp", "the mission may not include lib/tasks/sync.hpp: that is of the extension tasks"),
-    ("kernels/serve.hpp", "kernels/packet/queue.hpp", "the mission may not include kernels/packet/queue.hpp: that is of the extension packets"),
-    ("apps/worker/main.cpp", "apps/worker/udp/program.hpp", "the mission may not include apps/worker/udp/program.hpp"),
-    ("apps/worker/udp/program.cpp", "kernels/packet/queue.hpp", None),
+    ("kernels/serve.hpp", "kernels/packets/queue.hpp", "the mission may not include kernels/packets/queue.hpp: that is of the extension packets"),
+    ("apps/worker/main.cpp", "apps/worker/packets/program.hpp", "the mission may not include apps/worker/packets/program.hpp"),
+    ("apps/worker/packets/program.cpp", "kernels/packets/queue.hpp", None),
     ("apps/samples/card.cpp", "lib/tasks/sync.hpp", None),  # rdma_tasks is made of tasks
     ("apps/samples/graph.cpp", "lib/rdma_tasks/connection.hpp", "tasks may not include lib/rdma_tasks/connection.hpp"),
     ("apps/packets/main.cpp", "lib/tasks/sync.hpp", "packets may not include lib/tasks/sync.hpp"),
     ("tests/core/test.cpp", "lib/tasks/sync.hpp", None),
 ])
 def test_layers_keeps_extensions_out_of_the_mission(tree, path, include, complaint):
-    for header in ("lib/tasks/sync", "lib/rdma_tasks/connection", "kernels/packet/queue", "apps/worker/udp/program"):
+    for header in ("lib/tasks/sync", "lib/rdma_tasks/connection", "kernels/packets/queue", "apps/worker/packets/program"):
         plant(tree, f"{header}.hpp", "#pragma once\n")
     plant(tree, path, f'#include "{include}"\n')
     status, output = run("layers", tree)
@@ -194,11 +194,11 @@ def test_layers_keeps_extensions_out_of_the_mission(tree, path, include, complai
 
 
 def test_layers_takes_an_include_that_may_be_missing(tree):
-    plant(tree, "kernels/packet/queue.hpp", "#pragma once\n")
-    include = '#include "kernels/packet/queue.hpp"\n'
-    plant(tree, "kernels/serve.hpp", f'#if __has_include("kernels/packet/queue.hpp")\n{include}#endif\n')
+    plant(tree, "kernels/packets/queue.hpp", "#pragma once\n")
+    include = '#include "kernels/packets/queue.hpp"\n'
+    plant(tree, "kernels/serve.hpp", f'#if __has_include("kernels/packets/queue.hpp")\n{include}#endif\n')
     assert run("layers", tree)[0] == 0
-    plant(tree, "kernels/serve.hpp", f'#if __has_include("kernels/packet/other.hpp")\n{include}#endif\n')
+    plant(tree, "kernels/serve.hpp", f'#if __has_include("kernels/packets/other.hpp")\n{include}#endif\n')
     assert run("layers", tree)[0] == 1
 
 

@@ -34,7 +34,7 @@ def check_kernel(folder, *changes):
     shutil.copytree(ROOT / "kernels", folder / "kernels")
     services = folder / "kernels/services.hpp"
     services.write_text(re.sub("tuple<Reverse.*>", "tuple<Reverse>", services.read_text()))
-    source = folder / "kernels/packet_access.hpp"
+    source = folder / "kernels/channel_packets.hpp"
     text = source.read_text()
     for old, new in changes:
         assert old in text

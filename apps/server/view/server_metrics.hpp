@@ -17,8 +17,8 @@
 #include "core/log.hpp"
 #include "progress/engine_times.hpp"
 #include "telemetry/event_log.hpp"
+#include "telemetry/routes.hpp"
 #include "telemetry/turn_watch.hpp"
-#include "telemetry/view.hpp"
 
 namespace offload::server {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comch/session/key.hpp"
+#include "comch/keys/key.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/process/out_of_memory.hpp"

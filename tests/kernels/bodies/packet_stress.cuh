@@ -9,8 +9,8 @@
 #include <cstring>
 #include <thread>
 
+#include "kernels/channel_packets.hpp"
 #include "kernels/memory_order.hpp"
-#include "kernels/packet_access.hpp"
 
 namespace offload::kernels {
 namespace {

@@ -84,7 +84,7 @@ def sockets_with_ports(first, count):
 
 
 def queue_of(source_port, queues):
-    """Returns which of `queues` queues the XDP program chooses (lib/packet/program/steering.h)."""
+    """Returns which of `queues` queues the XDP program chooses (lib/packets/program/steering.h)."""
     mixed = int.from_bytes(socket.inet_aton(PEER), sys.byteorder) ^ (source_port << 16 | PORT)
     for _ in range(2):
         mixed ^= mixed >> 16

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/rdma/ethernet.hpp"
-#include "tests/kernels/packet/frame_maker.hpp"
+#include "tests/kernels/packets/frame_maker.hpp"
 #include "tests/rdma/model/card_fixture.hpp"
 
 /// Raw packets that the model of a card accepts, and those that it refuses.
@@ -25,7 +25,7 @@ class RawCardTest : public testing::Test {
 
   void SetUp() override {
     card_.connect(one_.send.number, other_.send.number);
-    const auto frame = kernels::packet::test::FrameMaker::make({.payload = 40});
+    const auto frame = kernels::packets::test::FrameMaker::make({.payload = 40});
     size_ = static_cast<std::uint32_t>(frame.size());
     std::memcpy(here_.bytes().data(), frame.data(), size_);
   }

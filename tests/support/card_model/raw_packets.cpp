@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/packet/answers.hpp"
+#include "kernels/packets/answers.hpp"
 #include "kernels/rdma/ethernet.hpp"
 #include "kernels/rdma/wait.hpp"
 #include "tests/support/card_model/card.hpp"
@@ -9,7 +9,7 @@
 namespace offload::rdma::model {
 namespace {
 
-namespace packet = kernels::packet;
+namespace packets = kernels::packets;
 using kernels::rdma::Completion;
 using kernels::rdma::CqeKind;
 using kernels::rdma::LocalBuffer;
@@ -25,36 +25,36 @@ std::uint8_t* bytes_of(std::span<std::byte> frame) {
 void write_checksums(std::span<std::byte> frame, std::uint8_t wanted) {
   std::uint8_t* const bytes = bytes_of(frame);
   const auto length = static_cast<std::uint32_t>(frame.size());
-  packet::Headers headers = packet::parse_headers(bytes, length);
+  packets::Headers headers = packets::parse_headers(bytes, length);
   // The header must be whole: at most its checksum may be wrong.
-  if ((wanted & kernels::rdma::kIpChecksum) != 0 && headers.ethertype == packet::kIpv4 &&
-      (headers.error == packet::FrameError::none ||
-       headers.error == packet::FrameError::ip_checksum)) {
+  if ((wanted & kernels::rdma::kIpChecksum) != 0 && headers.ethertype == packets::kIpv4 &&
+      (headers.error == packets::FrameError::none ||
+       headers.error == packets::FrameError::ip_checksum)) {
     std::uint8_t* const ip = bytes + headers.ip;
-    packet::store_16(ip + 10, 0);
-    packet::store_16(ip + 10, packet::checksum_of(packet::add_bytes(0, ip, (ip[0] & 15U) * 4U)));
-    headers = packet::parse_headers(bytes, length);
+    packets::store_16(ip + 10, 0);
+    packets::store_16(ip + 10, packets::checksum_of(packets::add_bytes(0, ip, (ip[0] & 15U) * 4U)));
+    headers = packets::parse_headers(bytes, length);
   }
   if ((wanted & kernels::rdma::kTransportChecksum) == 0) return;
-  if (headers.is_whole(packet::kUdp)) packet::write_udp_checksum(bytes, headers);
-  if (headers.is_whole(packet::kTcp)) {
+  if (headers.is_whole(packets::kUdp)) packets::write_udp_checksum(bytes, headers);
+  if (headers.is_whole(packets::kTcp)) {
     std::uint8_t* const tcp = bytes + headers.transport;
     const std::uint32_t size = headers.end - headers.transport;
-    packet::store_16(tcp + 16, 0);
-    const std::uint32_t sum = packet::pseudo_header_sum(bytes, headers, size);
-    packet::store_16(tcp + 16, packet::checksum_of(packet::add_bytes(sum, tcp, size)));
+    packets::store_16(tcp + 16, 0);
+    const std::uint32_t sum = packets::pseudo_header_sum(bytes, headers, size);
+    packets::store_16(tcp + 16, packets::checksum_of(packets::add_bytes(sum, tcp, size)));
   }
 }
 
 /// Returns which checksums of a frame are there and right.
 std::uint32_t checked(std::span<const std::byte> frame) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(frame.data());
-  const packet::Headers headers =
-      packet::parse_frame(bytes, static_cast<std::uint32_t>(frame.size()));
-  const bool has_ip = headers.ethertype == packet::kIpv4 || headers.ethertype == packet::kIpv6;
-  const bool ip_right = has_ip && (headers.error == packet::FrameError::none ||
-                                   headers.error >= packet::FrameError::short_transport);
-  const bool transport_right = headers.is_whole(packet::kUdp) || headers.is_whole(packet::kTcp);
+  const packets::Headers headers =
+      packets::parse_frame(bytes, static_cast<std::uint32_t>(frame.size()));
+  const bool has_ip = headers.ethertype == packets::kIpv4 || headers.ethertype == packets::kIpv6;
+  const bool ip_right = has_ip && (headers.error == packets::FrameError::none ||
+                                   headers.error >= packets::FrameError::short_transport);
+  const bool transport_right = headers.is_whole(packets::kUdp) || headers.is_whole(packets::kTcp);
   return kernels::rdma::ethernet_word(ip_right, transport_right);
 }
 

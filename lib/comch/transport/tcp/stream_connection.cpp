@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "comch/keys/pre_shared_keys.hpp"
 #include "comch/transport/tcp/data.hpp"
-#include "comch/transport/tcp/pre_shared_keys.hpp"
 #include "core/error.hpp"
 
 namespace offload::comch {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "comch/transport/tcp/pre_shared_keys.hpp"
+#include "comch/keys/pre_shared_keys.hpp"
 #include "core/error.hpp"
 #include "protocol/frame.hpp"
 #include "tests/comch/keys.hpp"
