@@ -64,6 +64,12 @@ std::byte* take(ibv_pd* domain, std::size_t size, std::size_t alignment, std::ui
   return static_cast<std::byte*>(parent.alloc(domain, parent.pd_context, size, alignment, type));
 }
 
+kernels::rdma::CompletionQueue completions_of(const ibv_cq* cq) {
+  const mlx5dv_cq& made = rings.at(cq).completions;
+  return {static_cast<kernels::rdma::Cqe*>(made.buf),
+          static_cast<std::uint32_t>(std::countr_zero(made.cqe_cnt)), made.dbrec};
+}
+
 __be32* take_record(ibv_pd* domain) {
   return reinterpret_cast<__be32*>(take(domain, 8, 8, MLX5DV_RES_TYPE_DBR));
 }
@@ -72,6 +78,29 @@ __be32* take_record(ibv_pd* domain) {
 
 FakeMlx5& fake_mlx5() {
   return card;
+}
+
+bool is_cards(const FakeQueuePair& queue) {
+  return rings.contains(&queue.native) && rings.at(&queue.native).pair.sq.buf != nullptr;
+}
+
+void forget(const FakeQueuePair& queue) {
+  rings.erase(&queue.native);
+}
+
+QueuePairMemory memory_at_card(const FakeQueuePair& queue) {
+  const mlx5dv_qp& made = rings.at(&queue.native).pair;
+  QueuePairMemory memory{};
+  memory.send.ring = {static_cast<kernels::rdma::Segment*>(made.sq.buf), made.sq.wqe_cnt};
+  memory.send.number = queue.native.qp_num;
+  memory.send.record = made.dbrec + MLX5_SND_DBR;
+  memory.send.doorbell = static_cast<std::uint64_t*>(made.bf.reg);
+  memory.send.completions = completions_of(queue.initial.send_cq);
+  memory.receive.ring = static_cast<kernels::rdma::Segment*>(made.rq.buf);
+  memory.receive.entries = made.rq.wqe_cnt;
+  memory.receive.record = made.dbrec + MLX5_RCV_DBR;
+  memory.receive.completions = completions_of(queue.initial.recv_cq);
+  return memory;
 }
 
 void reset_fake_mlx5() {
@@ -134,9 +163,12 @@ ibv_qp* mlx5dv_create_qp(ibv_context*, ibv_qp_init_attr_ex* attributes,
   if (made.dbrec == nullptr) return nullptr;
   made.rq = {buffer, receives / receive_stride, receive_stride};
   made.sq = {buffer + receives, sends / 64, 64};
+  made.bf.size = card.combines_writes ? 256 : 0;
   made.bf.reg = &card.registers[card.made++ % std::size(card.registers)];
   ibv_qp_init_attr plain{};
   plain.qp_type = attributes->qp_type;
+  plain.send_cq = attributes->send_cq;
+  plain.recv_cq = attributes->recv_cq;
   ibv_qp* const qp = ibv_create_qp(attributes->pd, &plain);
   if (qp != nullptr) rings[qp].pair = made;
   return qp;

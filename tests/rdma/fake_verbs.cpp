@@ -76,6 +76,7 @@ ibv_wc told(const FakeQueuePair& queue, std::uint64_t id, ibv_wc_status status) 
 }
 
 int poll_cq(ibv_cq* cq, int count, ibv_wc* into) {
+  if (state.on_poll) state.on_poll();
   if (fails("poll_cq")) return -1;
   int taken = 0;
   std::erase_if(state.completions, [&](const ibv_wc& told) {
@@ -267,6 +268,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uin
   auto* const mr = make<ibv_mr>("ibv_reg_mr");
   if (mr != nullptr) {
     *mr = {pd->context, pd, address, length, 0, 11, 22};
+    if (state.make_key) mr->lkey = mr->rkey = state.make_key(address, length);
   }
   return mr;
 }
@@ -339,7 +341,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   auto* const queue = make<FakeQueuePair>("ibv_create_qp");
   if (queue == nullptr) return nullptr;
   queue->native.context = pd->context;
-  queue->native.qp_num = 100 + static_cast<std::uint32_t>(state.queue_pairs.size());
+  queue->native.qp_num = state.first_number + static_cast<std::uint32_t>(state.queue_pairs.size());
   queue->native.qp_type = attributes->qp_type;
   attributes->cap.max_inline_data += 16;  // more than was asked for
   queue->initial = *attributes;
@@ -357,6 +359,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
     queue.sends.clear();
     queue.receives.clear();
   }
+  if (state.on_modify) state.on_modify(queue);
   return 0;
 }
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr* initial) {
@@ -365,6 +368,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr* ini
   return positive("ibv_query_qp");
 }
 int ibv_destroy_qp(ibv_qp* qp) {
+  if (state.on_destroy) state.on_destroy(*reinterpret_cast<FakeQueuePair*>(qp));
   // Completions that were not taken are gone, also those of shared receives, as with mlx5.
   std::erase_if(state.completions, [&](const ibv_wc& told) { return told.qp_num == qp->qp_num; });
   std::erase(state.queue_pairs, reinterpret_cast<FakeQueuePair*>(qp));

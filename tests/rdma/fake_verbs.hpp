@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -74,6 +75,14 @@ struct FakeVerbs {
   /// Adds an event to the completion channel, as after an arming.
   void ring();
   void add_async_event(ibv_async_event event);
+
+  // The functions of a device behind the fake; an empty one is not called.
+  std::function<void()> on_poll;                   ///< before completions are taken
+  std::function<void(FakeQueuePair&)> on_modify;   ///< after a queue pair was modified
+  std::function<void(FakeQueuePair&)> on_destroy;  ///< before a queue pair ends
+  /// Makes both keys of memory that is registered.
+  std::function<std::uint32_t(void* address, std::size_t length)> make_key;
+  std::uint32_t first_number = 100;  ///< of queue pairs
 
   /// Called with each device that is opened, to add functions beyond the calls below; null: none.
   void (*extend)(verbs_context& context) = nullptr;

@@ -76,7 +76,9 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
   sends_ = make_completions(device.get(), std::max(sizes.send_blocks, kLeastEntries));
   receives_ = make_completions(device.get(), std::max(sizes.receives, kLeastEntries));
   make_pair(device.get(), sizes);
-  host_ = handles_of(ask_libmlx5(), arena_);
+  const NativeQueues native = ask_libmlx5();
+  host_ = handles_of(native, arena_);
+  combines_writes_ = native.pair.bf.size != 0;  // 0: the page is not write-combining
   if (host_.send.ring.blocks < sizes.send_blocks || host_.receive.entries < sizes.receives) {
     throw core::Error(ErrorCode::not_supported, "libmlx5 made a smaller " + pair_->described());
   }

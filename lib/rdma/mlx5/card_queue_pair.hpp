@@ -35,12 +35,15 @@ class CardQueuePair {
 
   /// To be connected, by a Pairing or by librdmacm's parameters.
   [[nodiscard]] QueuePair& queue_pair() noexcept { return *pair_; }
+  [[nodiscard]] const QueuePair& queue_pair() const noexcept { return *pair_; }
   /// For threads of a CPU, whose doorbells relay() carries on.
   [[nodiscard]] const QueuePairMemory& host() const noexcept { return host_; }
   /// For a kernel. Throws Error: bad_state where no GPU sees the memory.
   [[nodiscard]] QueuePairMemory device() const;
   /// Returns the card's doorbell, for a GPU that can access it in another way.
   [[nodiscard]] std::uint64_t* card_register() const noexcept { return card_register_; }
+  /// Returns whether the register's page is write-combining, so that the card offers BlueFlame.
+  [[nodiscard]] bool combines_writes() const noexcept { return combines_writes_; }
   /// Returns the ringer for a kernel.
   [[nodiscard]] DoorbellRinger ringer() const noexcept {
     return device_doorbell_ == nullptr ? DoorbellRinger::relay : DoorbellRinger::gpu;
@@ -67,6 +70,7 @@ class CardQueuePair {
   std::optional<QueuePair> pair_;
   QueuePairMemory host_{};
   std::uint64_t* card_register_ = nullptr;
+  bool combines_writes_ = false;
   std::uint64_t* device_doorbell_ = nullptr;
   std::optional<DoorbellRelay> relay_;
 };
