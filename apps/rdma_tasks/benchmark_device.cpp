@@ -26,22 +26,6 @@ DeviceWork::Kind kind_of(Operation operation, Variant::Work work) noexcept {
   }
 }
 
-/// The end of a launch, however it comes: no wait of a lane is longer than its look at the stop
-/// word.
-class LaunchEnd {
- public:
-  LaunchEnd(LaneLauncher& launcher, std::uint32_t& stop) : launcher_(launcher), stop_(stop) {}
-  LaunchEnd& operator=(LaunchEnd&&) = delete;
-  ~LaunchEnd() {
-    __atomic_store_n(&stop_, 1, __ATOMIC_RELAXED);  // it says nothing but that
-    launcher_.join();
-  }
-
- private:
-  LaneLauncher& launcher_;
-  std::uint32_t& stop_;
-};
-
 }  // namespace
 
 void Benchmark::run_on_device() {

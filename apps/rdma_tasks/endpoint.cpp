@@ -29,12 +29,6 @@ bool sends_data(Operation operation) noexcept {
          operation != Operation::sync_event;
 }
 
-Access access_of(const rdma::DeviceContext& device) noexcept {
-  const Access remote = Access::remote_read | Access::remote_write;
-  const bool atomics = device.attributes().atomic_cap != IBV_ATOMIC_NONE;
-  return atomics ? remote | Access::remote_atomic : remote;
-}
-
 rdma::ConnectionOptions connection_options(const rdma::PathOptions& path, const Options& options,
                                            Access access, const SharedPool* shared) {
   rdma::ConnectionOptions result;
@@ -77,11 +71,11 @@ Endpoint::Endpoint(Environment& environment, const Options& options, std::uint32
       stride_(stride_of(options)),
       incoming_slots_(window(options) + 1),
       region_({"connection " + std::to_string(number),
-               memory::kLocalAccess | access_of(environment.device())}),
+               memory::kLocalAccess | environment.peer_access()}),
       inventory_(options.in_flight + receives_of(options) + 1),
       connection_(
           environment.objects(),
-          connection_options(environment.path(), options, access_of(environment.device()), shared),
+          connection_options(environment.path(), options, environment.peer_access(), shared),
           "connection " + std::to_string(number)),
       controls_(connection_, kControls, callbacks<rdma::SendTask, &Endpoint::control_completed>()),
       sends_(connection_, options.in_flight, callbacks<rdma::SendTask, &Endpoint::completed>()),
@@ -144,7 +138,7 @@ std::size_t Endpoint::device_bytes() const noexcept {
 
 void Endpoint::make_device_path() {
   if (options_.initiator == Initiator::cpu) return;
-  device_ = std::make_unique<DevicePath>(environment_, options_, access_of(environment_.device()),
+  device_ = std::make_unique<DevicePath>(environment_, options_, environment_.peer_access(),
                                          described() + ", device");
   const std::size_t words = (options_.in_flight + incoming_slots_) * stride_;
   device_->set_memory({region_.ranges()[0].address,

@@ -42,9 +42,10 @@ constexpr const char* kFooter =
     "  copy               the device copies memory of this process, without a peer; only with\n"
     "                     --initiator gpu\n"
     "With --initiator gpu, at both ends, a kernel posts the operations to queues in the format of\n"
-    "mlx5, and an emulator carries them out: one warp for each connection, or for each lane of\n"
-    "--shared-queue. Without a GPU, CPU threads run the device functions; log and report name\n"
-    "which. Operations: send, recv, write, read, write-imm, send-imm, atomic, put-signal, copy.\n\n"
+    "mlx5, and the card itself or an emulator carries them out (--rings): one warp for each\n"
+    "connection, or for each lane of --shared-queue. Without a GPU, CPU threads run the device\n"
+    "functions; log and report name which. Operations: send, recv, write, read, write-imm,\n"
+    "send-imm, atomic, put-signal, copy.\n\n"
     "With --in-flight 1 it measures latency: the whole operation for a read, half a round trip\n"
     "for the others, because the peer answers with the same operation. With more in flight it\n"
     "measures bandwidth. The peer does not answer one-sided operations other than write.\n\n"
@@ -184,12 +185,15 @@ std::string wrong_with_initiator(const Options& options) {
       return fmt::format("{} is allowed only with --initiator gpu", name);
     }
     if (options.queue_lanes != 1) return "--shared-queue is allowed only with --initiator gpu";
+    if (options.rings != Rings::automatic) return "--rings is allowed only with --initiator gpu";
     return {};
   }
   if (!has_device_functions(options.operation))
     return fmt::format("{} does not support --initiator gpu", name);
   if (options.shared_receives) return "--srq does not support --initiator gpu";
   if (options.batch != 1) return "--batch does not support --initiator gpu";
+  if (options.rings == Rings::card && options.qp_type != rdma::QpType::rc)
+    return "--rings card does not support --transport uc";
   if (options.queue_lanes == 1) return {};
   if (!shares_a_queue(options.operation))
     return fmt::format("{} does not support --shared-queue", name);
@@ -267,6 +271,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   std::string role;
   std::string transport = "rc";
   std::string initiator = "cpu";
+  std::string rings = "auto";
   cli::CommandLine line("offload-rdma", kDescription, kFooter);
   cli::add(line, "operation OPERATION", options.operation, operation_named,
            "one of " + cli::listed({kNames.begin(), kNames.end()}), "Run this operation, see below")
@@ -278,6 +283,9 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                   "Use a reliable or an unreliable connection");
   cli::add_choice(line, "--initiator", initiator, {"cpu", "gpu"},
                   "Issue operations from tasks of the engine, or from a kernel, see below");
+  cli::add_choice(line, "--rings", rings, {"auto", "card", "proxy"},
+                  "With --initiator gpu: post to rings that an mlx5 card itself reads, or to rings "
+                  "of an emulator; auto: the card's if it has them");
   add_work(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
@@ -288,6 +296,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   options.role = role == "responder" ? Role::responder : Role::requester;
   options.qp_type = transport == "uc" ? rdma::QpType::uc : rdma::QpType::rc;
   options.initiator = initiator == "gpu" ? Initiator::gpu : Initiator::cpu;
+  if (rings != "auto") options.rings = rings == "card" ? Rings::card : Rings::proxy;
   set_defaults(line, options);
   if (const auto wrong = wrong_with(options); !wrong.empty()) {
     return line.refuse(wrong);

@@ -34,6 +34,13 @@ enum class Operation : std::uint8_t {
 /// kernel if there is a GPU.
 enum class Initiator : std::uint8_t { cpu, gpu };
 
+/// The rings that lanes post to: those that the card itself reads, or those of an emulator.
+enum class Rings : std::uint8_t {
+  automatic,  ///< the card's if there are any, as offload-worker chooses
+  card,
+  proxy,
+};
+
 enum class Role : std::uint8_t { requester, responder };
 
 /// The checked command line. The help text (options.cpp) has the meaning of each option.
@@ -48,7 +55,10 @@ struct Options {
   std::uint16_t cm_port = 18515;
   rdma::QpType qp_type = rdma::QpType::rc;
   Initiator initiator = Initiator::cpu;
-  std::uint32_t queue_lanes = 1;  ///< that share a connection's queue; more than 1 with gpu alone
+  Rings rings = Rings::automatic;  ///< with gpu alone
+  std::string gpu;                 ///< as make_launcher() takes it
+  std::uint8_t rdma_port = 1;      ///< of the device
+  std::uint32_t queue_lanes = 1;   ///< that share a connection's queue; more than 1 with gpu alone
   bool shared_receives = false;
   bool event_driven = false;
   std::vector<std::uint32_t> sizes = {8};  ///< bytes, one after the other

@@ -4,13 +4,14 @@
 #include "gpu/cuda_ranges.hpp"
 #include "gpu/cuda_stream.hpp"
 #include "gpu/error.hpp"
+#include "gpu/register_pages.hpp"
 
 namespace offload::rdma_tool {
 namespace {
 
 class GpuLauncher final : public LaneLauncher {
  public:
-  GpuLauncher() : device_(gpu::open_gpu("")) {}
+  explicit GpuLauncher(const std::string& gpu) : device_(gpu::open_gpu(gpu)) {}
   ~GpuLauncher() override { end(); }
 
   [[nodiscard]] std::string name() const override { return "a kernel on " + device_.describe(); }
@@ -20,6 +21,12 @@ class GpuLauncher final : public LaneLauncher {
   [[nodiscard]] std::shared_ptr<void> allocate_own(std::size_t bytes) override {
     const memory::Range range = gpu::make_device_range(bytes);
     return {range.owner, range.address};
+  }
+  [[nodiscard]] std::function<void*(void*)> register_mapper() override {
+    return [this](void* address) { return registers_.seen_at(address); };
+  }
+  [[nodiscard]] memory::Range allocate_on_gpu(std::size_t bytes) override {
+    return gpu::make_exported_range(bytes);
   }
 
   void start(std::span<LaneRun> runs) override {
@@ -45,13 +52,14 @@ class GpuLauncher final : public LaneLauncher {
   void end() noexcept { gpu::log_cuda(cudaStreamSynchronize(stream_.get()), "wait for the lanes"); }
 
   device::Device device_;
+  gpu::RegisterPages registers_;
   gpu::CudaStream stream_;
 };
 
 }  // namespace
 
-std::unique_ptr<LaneLauncher> make_gpu_launcher() {
-  return std::make_unique<GpuLauncher>();
+std::unique_ptr<LaneLauncher> make_gpu_launcher(const std::string& gpu) {
+  return std::make_unique<GpuLauncher>(gpu);
 }
 
 }  // namespace offload::rdma_tool

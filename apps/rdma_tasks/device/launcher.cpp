@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "apps/rdma_tasks/device/lane_body.hpp"
@@ -14,11 +15,16 @@ namespace {
 
 class CpuLauncher final : public LaneLauncher {
  public:
+  /// `why`: the reason for which no GPU runs the lanes.
+  explicit CpuLauncher(std::string why) : why_(std::move(why)) {}
   ~CpuLauncher() override { end(); }
 
   [[nodiscard]] std::string name() const override { return "device functions on CPU threads"; }
   [[nodiscard]] memory::Range allocate(std::size_t bytes) override {
     return memory::allocate_range(bytes);
+  }
+  [[nodiscard]] memory::Range allocate_on_gpu(std::size_t) override {
+    throw core::Error(core::ErrorCode::not_found, why_);
   }
   [[nodiscard]] std::shared_ptr<void> allocate_own(std::size_t bytes) override {
     const memory::Range range = memory::allocate_range(bytes);
@@ -46,6 +52,7 @@ class CpuLauncher final : public LaneLauncher {
     threads_.clear();
   }
 
+  std::string why_;
   std::vector<std::thread> threads_;
   std::atomic<std::size_t> finished_{0};  ///< release by a thread that exits, acquire in finished()
 };
@@ -53,20 +60,24 @@ class CpuLauncher final : public LaneLauncher {
 }  // namespace
 
 std::unique_ptr<LaneLauncher> make_cpu_launcher() {
-  return std::make_unique<CpuLauncher>();
+  return std::make_unique<CpuLauncher>("lanes are threads");
 }
 
-std::unique_ptr<LaneLauncher> make_launcher() {
+std::unique_ptr<LaneLauncher> make_launcher(const std::string& gpu) {
+  std::string why = "--gpu none";
   try {
-    auto launcher = make_gpu_launcher();
-    core::log_info("operations are issued by {}", launcher->name());
-    return launcher;
+    if (gpu != kNoGpu) {
+      auto launcher = make_gpu_launcher(gpu);
+      core::log_info("operations are issued by {}", launcher->name());
+      return launcher;
+    }
   } catch (const core::Error& error) {
-    auto launcher = make_cpu_launcher();
-    core::log_info("operations are issued by {}, not by a kernel: {}", launcher->name(),
-                   error.what());
-    return launcher;
+    if (!gpu.empty()) throw;
+    why = error.what();
   }
+  auto launcher = std::make_unique<CpuLauncher>(why);
+  core::log_info("operations are issued by {}, not by a kernel: {}", launcher->name(), why);
+  return launcher;
 }
 
 }  // namespace offload::rdma_tool

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,14 @@ class LaneLauncher {
   /// Zeroed memory for lanes alone, whose atomics work there. Throws Error.
   [[nodiscard]] virtual std::shared_ptr<void> allocate_own(std::size_t bytes) = 0;
 
+  /// Returns a function that maps a register of a card for the lanes: it takes the address of this
+  /// process, returns that of the lanes, and throws Error if there is none. The mapping lives as
+  /// long as this. Empty if the lanes are threads of this process.
+  [[nodiscard]] virtual std::function<void*(void*)> register_mapper() { return {}; }
+  /// Allocates memory of the GPU, with its dma-buf where the driver exports one. Throws Error:
+  /// not_found, with the reason, if the lanes are threads.
+  [[nodiscard]] virtual memory::Range allocate_on_gpu(std::size_t bytes) = 0;
+
   /// Starts all of them; `runs`, in memory of allocate(), stay until join(). Throws Error.
   virtual void start(std::span<LaneRun> runs) = 0;
   /// Returns whether all have exited. Throws Error (driver) if they ended otherwise.
@@ -36,11 +45,30 @@ class LaneLauncher {
 };
 
 std::unique_ptr<LaneLauncher> make_cpu_launcher();
-/// On the first GPU. Throws Error: not_found where there is none, not_supported where the build has
-/// no CUDA.
-std::unique_ptr<LaneLauncher> make_gpu_launcher();
-/// The GPU's, or else the CPU's; the log says which, and why.
-std::unique_ptr<LaneLauncher> make_launcher();
+/// `gpu`: as device::find() takes it; empty for the first. Throws Error: not_found where there is
+/// none, not_supported where the build has no CUDA.
+std::unique_ptr<LaneLauncher> make_gpu_launcher(const std::string& gpu);
+/// The name of no GPU.
+inline constexpr const char* kNoGpu = "none";
+/// The GPU's, or else the CPU's, also for kNoGpu; the log says which, and why. Throws Error if a
+/// GPU is named and cannot be used.
+std::unique_ptr<LaneLauncher> make_launcher(const std::string& gpu = {});
+
+/// Ends a launch, however its scope is left: tells the lanes to stop, and joins them. No wait of a
+/// lane is longer than its look at the stop word.
+class LaunchEnd {
+ public:
+  LaunchEnd(LaneLauncher& launcher, std::uint32_t& stop) : launcher_(launcher), stop_(stop) {}
+  LaunchEnd& operator=(LaunchEnd&&) = delete;
+  ~LaunchEnd() {
+    __atomic_store_n(&stop_, 1, __ATOMIC_RELAXED);  // it says nothing but that
+    launcher_.join();
+  }
+
+ private:
+  LaneLauncher& launcher_;
+  std::uint32_t& stop_;
+};
 
 /// `count` objects in memory of allocate().
 template <class T>

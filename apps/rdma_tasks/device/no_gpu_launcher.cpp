@@ -3,7 +3,7 @@
 
 namespace offload::rdma_tool {
 
-std::unique_ptr<LaneLauncher> make_gpu_launcher() {
+std::unique_ptr<LaneLauncher> make_gpu_launcher(const std::string&) {
   throw core::Error(core::ErrorCode::not_supported, "this build has no CUDA");
 }
 

@@ -113,6 +113,14 @@ TEST(RdmaToolOptions, BothEndsHaveTheSameInitiatorAndLanes) {
   EXPECT_NE(agreed(shared).find(" --initiator gpu --shared-queue 3"), std::string::npos);
 }
 
+TEST(RdmaToolOptions, EachEndChoosesItsRings) {
+  EXPECT_EQ(accepted({"--initiator", "gpu"}).rings, Rings::automatic);
+  EXPECT_EQ(accepted({"--initiator", "gpu", "--rings", "card"}).rings, Rings::card);
+  const auto proxy = accepted({"--initiator", "gpu", "--rings", "proxy"});
+  EXPECT_EQ(proxy.rings, Rings::proxy);
+  EXPECT_EQ(agreed(proxy), agreed(accepted({"--initiator", "gpu"})));
+}
+
 TEST(RdmaToolOptions, DeviceFunctionsHaveTheseOperations) {
   for (const char* const operation :
        {"send", "recv", "write", "read", "write-imm", "send-imm", "atomic", "put-signal"}) {
@@ -148,8 +156,9 @@ TEST(RdmaToolOptions, SomeOperationsHaveDefaultsOfTheirOwn) {
 TEST(RdmaToolOptions, HelpNamesEveryOperation) {
   const auto help = std::get<cli::Leave>(parse({"--help"}));
   EXPECT_EQ(help.status, 0);
-  for (const char* word : {"send", "recv", "write", "read", "write-imm", "send-imm", "atomic",
-                           "sync-event", "multi-conn", "burst", "ordered", "put-signal", "copy"}) {
+  for (const char* word :
+       {"send", "recv", "write", "read", "write-imm", "send-imm", "atomic", "sync-event",
+        "multi-conn", "burst", "ordered", "put-signal", "copy", "--rings"}) {
     EXPECT_NE(help.text.find(word), std::string::npos) << word;
   }
 }
@@ -213,6 +222,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "copy: --role is not allowed"},
         BadCase{{"copy", "--initiator", "gpu", "--cm", "a"}, "copy has no peer to connect to"},
         BadCase{{"copy", "--initiator", "gpu", "--transport", "uc"}, "UC does not support copy"},
+        BadCase{{"read", "--role", "requester", "--cm", "a", "--rings", "proxy"},
+                "--rings is allowed only with --initiator gpu"},
+        BadCase{{"send", "--role", "requester", "--cm", "a", "--initiator", "gpu", "--transport",
+                 "uc", "--rings", "card"},
+                "--rings card does not support --transport uc"},
         BadCase{{"read", "--role", "requester", "--cm", "a", "--shared-queue", "2"},
                 "is allowed only with --initiator gpu"},
         BadCase{{"burst", "--role", "requester", "--cm", "a", "--initiator", "gpu"},

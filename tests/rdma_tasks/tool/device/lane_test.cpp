@@ -287,6 +287,10 @@ TEST_P(DeviceLaneTest, ManyQueuesAreServedByALaneEach) {
   EXPECT_EQ(card_->fault(), "");
 }
 
+std::unique_ptr<LaneLauncher> make_first_gpu_launcher() {
+  return make_gpu_launcher("");
+}
+
 const auto kMessages =
     testing::Values(Messages{Kind::send, false, 1}, Messages{Kind::send, true, 4},
                     Messages{Kind::write, false, 1}, Messages{Kind::write, true, 1},
@@ -295,9 +299,9 @@ const auto kMessages =
 INSTANTIATE_TEST_SUITE_P(cpu, DeviceMessagesTest,
                          testing::Combine(testing::Values(make_cpu_launcher), kMessages));
 INSTANTIATE_TEST_SUITE_P(gpu, DeviceMessagesTest,
-                         testing::Combine(testing::Values(make_gpu_launcher), kMessages));
+                         testing::Combine(testing::Values(make_first_gpu_launcher), kMessages));
 INSTANTIATE_TEST_SUITE_P(cpu, DeviceLaneTest, testing::Values(make_cpu_launcher));
-INSTANTIATE_TEST_SUITE_P(gpu, DeviceLaneTest, testing::Values(make_gpu_launcher));
+INSTANTIATE_TEST_SUITE_P(gpu, DeviceLaneTest, testing::Values(make_first_gpu_launcher));
 
 }  // namespace
 }  // namespace offload::rdma_tool

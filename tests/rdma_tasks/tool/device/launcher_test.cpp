@@ -14,7 +14,7 @@ TEST(LaneLauncher, TheLogSaysWhichRunsTheLanesAndWhy) {
   const support::LogCapture log;
   std::string why;
   try {
-    static_cast<void>(make_gpu_launcher());
+    static_cast<void>(make_gpu_launcher(""));
   } catch (const core::Error& error) {
     why = error.what();
   }
