@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/rdma_tasks/benchmark.hpp"
+#include "apps/rdma_tasks/bring_up/bring_up.hpp"
 #include "apps/rdma_tasks/options.hpp"
 #include "apps/rdma_tasks/rendezvous.hpp"
 #include "apps/rdma_tasks/report.hpp"
@@ -54,6 +55,27 @@ int run(const Options& options, core::Signals& signals) {
   return 0;
 }
 
+int bring_up(int argc, const char* const* argv, core::Signals& signals) {
+  const auto parsed = parse_bring_up_options(argc, argv);
+  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+  const auto& options = std::get<BringUpOptions>(parsed);
+  cli::start_log("offload-rdma", options.run.log);
+  const auto show = [](const StepFinding& finding) {
+    fmt::print("{}", make_text(finding));
+    std::fflush(stdout);
+  };
+  return is_ready(BringUp(options, signals, show).run()) ? 0 : 1;
+}
+
+int run(int argc, const char* const* argv, core::Signals& signals) {
+  if (argc > 1 && std::string_view(argv[1]) == kBringUp) {
+    return bring_up(argc - 1, argv + 1, signals);
+  }
+  const auto parsed = parse_options(argc, argv);
+  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
+  return run(std::get<Options>(parsed), signals);
+}
+
 }  // namespace
 }  // namespace offload::rdma_tool
 
@@ -61,10 +83,8 @@ int main(int argc, char** argv) {
   using namespace offload;
   return core::exit_status_of("offload-rdma", [&] {
     core::Signals signals;
-    const auto parsed = rdma_tool::parse_options(argc, argv);
-    if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
     try {
-      return rdma_tool::run(std::get<rdma_tool::Options>(parsed), signals);
+      return rdma_tool::run(argc, argv, signals);
     } catch (const core::Interrupted&) {
       core::print_error("offload-rdma", "interrupted");
       return rdma_tool::kInterrupted;

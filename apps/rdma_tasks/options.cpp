@@ -25,6 +25,9 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "\n"
+    "Subcommands:\n"
+    "  bring-up           check a device on its first day, in one process; it has its own --help\n"
+    "\n"
     "Operations:\n"
     "  send, send-imm     the requester sends, without or with immediate data\n"
     "  recv               the responder sends, the requester receives\n"

@@ -28,9 +28,9 @@ class ProxyLaneRings final : public LaneRings {
     emulator_->start();
   }
   ~ProxyLaneRings() override {
-    if (emulator_) stop(*emulator_);
+    if (emulator_) emulator_->stop_within(kRingsStopTime);
     emulator_.reset();
-    stop(connection_);
+    connection_.stop_within(kRingsStopTime);
   }
 
   [[nodiscard]] const rdma::QueuePairMemory& queues() const noexcept override { return queues_; }
@@ -46,16 +46,6 @@ class ProxyLaneRings final : public LaneRings {
   }
 
  private:
-  void stop(progress::Context& context) noexcept {
-    using State = progress::Context::State;
-    if (context.state() == State::idle) return;
-    context.stop();
-    const auto limit = core::Clock::now() + kRingsStopTime;
-    while (context.state() != State::idle && core::Clock::now() < limit) {
-      environment_.engine().run_once(limit);
-    }
-  }
-
   Environment& environment_;
   rdma::Connection connection_;
   memory::Range memory_;

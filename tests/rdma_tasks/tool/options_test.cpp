@@ -158,7 +158,7 @@ TEST(RdmaToolOptions, HelpNamesEveryOperation) {
   EXPECT_EQ(help.status, 0);
   for (const char* word :
        {"send", "recv", "write", "read", "write-imm", "send-imm", "atomic", "sync-event",
-        "multi-conn", "burst", "ordered", "put-signal", "copy", "--rings"}) {
+        "multi-conn", "burst", "ordered", "put-signal", "copy", "bring-up", "--rings"}) {
     EXPECT_NE(help.text.find(word), std::string::npos) << word;
   }
 }
