@@ -3,7 +3,7 @@
 #include "kernels/packet/answers.hpp"
 #include "kernels/rdma/ethernet.hpp"
 #include "kernels/rdma/wait.hpp"
-#include "tests/support/card_model/card.hpp"
+#include "softcard/card/card.hpp"
 
 /// The wire between queue pairs for raw packets, and a card's knowledge of Ethernet.
 namespace offload::rdma::model {
