@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "kernels/rdma/wait.hpp"
@@ -25,6 +26,17 @@ using kernels::rdma::SendWork;
 constexpr std::uint32_t kFirstKey = 0x1000;
 constexpr std::uint32_t kKeyStep = 0x100;
 constexpr std::uint32_t kFirstNumber = 0x40;
+constexpr std::uint32_t kPsnMask = 0xff'ffffU;
+
+/// Returns how long a receiver that is not ready asks to wait, by the code that InfiniBand's
+/// specification gives it (table 45).
+Clock::duration rnr_time(std::uint8_t code) {
+  constexpr std::uint32_t kTens[] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                     16,    24,   32,   48,    64,    96,    128,   192,
+                                     256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                     4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  return std::chrono::microseconds(10) * kTens[code % 32];
+}
 
 std::span<const LocalBuffer> buffers_of(const Entry& entry) {
   return {entry.buffers, entry.work.buffer_count};
@@ -33,8 +45,9 @@ std::span<const LocalBuffer> buffers_of(const Entry& entry) {
 }  // namespace
 
 std::uint32_t Card::register_memory(std::span<std::byte> bytes, RemoteRights rights) {
-  regions_.push_back({bytes, rights});
-  return kFirstKey + kKeyStep * static_cast<std::uint32_t>(regions_.size() - 1);
+  const std::uint32_t key = kFirstKey + kKeyStep * keys_++;
+  regions_.add(key, {reinterpret_cast<std::uint64_t>(bytes.data()), bytes, rights});
+  return key;
 }
 
 std::uint32_t Card::add(const QueuePairMemory& memory) {
@@ -43,39 +56,45 @@ std::uint32_t Card::add(const QueuePairMemory& memory) {
 
 std::uint32_t Card::add_raw(const QueuePairMemory& memory, std::uint32_t least_inline) {
   const std::uint32_t number = add(memory, EntryFormat::raw_packet);
-  pairs_.back().is_raw = true;
-  pairs_.back().least_inline = least_inline;
+  pairs_.at(number).least_inline = least_inline;
   return number;
 }
 
 std::uint32_t Card::add(const QueuePairMemory& memory, EntryFormat format) {
   check_sizes(memory);
   const auto number = kFirstNumber + static_cast<std::uint32_t>(pairs_.size());
-  SendQueue send = memory.send;
-  send.number = number;
-  pairs_.push_back({number, EntryReader(send, format, reading_), ReceiveReader(memory.receive),
-                    CompletionWriter(send.completions),
-                    CompletionWriter(memory.receive.completions)});
+  Completions& sent =
+      add_completions(memory.send.completions, {.number = completions_of_sends(number)});
+  Completions& came =
+      add_completions(memory.receive.completions, {.number = completions_of_receives(number)});
+  const ReceiveLayout receives{reinterpret_cast<const std::byte*>(memory.receive.ring),
+                               memory.receive.entries, 4, false, memory.receive.record};
+  SendQueue sends = memory.send;
+  sends.number = number;
+  auto own = std::make_unique<Receives>(receives);
+  Receives* const all = own.get();
+  pairs_.emplace(number,
+                 QueuePair{number, nullptr, sends, format, EntryReader(sends, format, reading_),
+                           std::move(own), receives, all, 0, &sent, &came});
   return number;
 }
 
 void Card::connect(std::uint32_t one, std::uint32_t other) {
-  QueuePair& a = pairs_.at(one - kFirstNumber);
-  QueuePair& b = pairs_.at(other - kFirstNumber);
-  a.peer = &b;
-  b.peer = &a;
+  pairs_.at(one).peer = other;
+  pairs_.at(other).peer = one;
 }
 
 bool Card::progress() {
   if (rude_) return progress_rudely();
   bool worked = false;
-  for (QueuePair& pair : pairs_) {
-    worked = pair.entries.look() || worked;
+  for (auto& [number, pair] : pairs_) {
+    if (!pair.is_owned) worked = pair.entries.look() || worked;
     worked = place_one(pair) || worked;
     while (serve(pair)) worked = true;
+    worked = flush_receives(pair) || worked;
     note_fault(pair);
   }
-  return worked;
+  return write_late() || worked;
 }
 
 /// Returns whether a write came into memory. After the last, reports the operations that waited.
@@ -85,45 +104,74 @@ bool Card::place_one(QueuePair& pair) {
   copy(pair.unplaced.back().bytes, pair.unplaced.back().to);
   pair.unplaced.pop_back();
   if (!pair.unplaced.empty()) return true;
-  for (; !pair.late_sent.empty(); pair.late_sent.pop_front())
-    pair.sent.write(pair.late_sent.front());
+  for (; !pair.late_sent.empty(); pair.late_sent.pop_front()) {
+    complete(pair, *pair.sent, pair.late_sent.front(), false);
+  }
   return true;
 }
 
 bool Card::progress_rudely() {
   auto& random = *rude_;
   bool worked = false;
-  const auto release = [&](std::deque<Completion>& late, CompletionWriter& to) {
-    worked = worked || !late.empty();
-    for (; !late.empty() && random() % 2 == 0; late.pop_front()) to.write(late.front());
-  };
-  const std::size_t first = random() % std::max<std::size_t>(pairs_.size(), 1);
-  for (std::size_t i = 0; i < pairs_.size(); ++i) {
-    QueuePair& pair = pairs_[(first + i) % pairs_.size()];
-    if (random() % 4 != 0) worked = pair.entries.look() || worked;
+  std::vector<QueuePair*> all;
+  all.reserve(pairs_.size());
+  for (auto& [number, pair] : pairs_) all.push_back(&pair);
+  const std::size_t first = random() % std::max<std::size_t>(all.size(), 1);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    QueuePair& pair = *all[(first + i) % all.size()];
+    if (!pair.is_owned && random() % 4 != 0) {
+      worked = pair.entries.look() || worked;
+    }
     for (auto left = random() % 4; left != 0 && serve(pair); --left) worked = true;
     worked = worked || pair.entries.has_entry();
+    worked = flush_receives(pair) || worked;
     note_fault(pair);
-    release(pair.late_sent, pair.sent);
-    release(pair.late_came, pair.came);
+  }
+  return write_late() || worked;
+}
+
+/// Returns whether there were completions to be written late.
+bool Card::write_late() {
+  if (!rude_ && !late_) return false;
+  auto& random = rude_ ? *rude_ : *late_;
+  const unsigned seldom = rude_ ? 2 : 8;
+  bool worked = false;
+  for (auto& [number, queue] : completions_) {
+    worked = worked || !queue.late.empty();
+    while (!queue.late.empty() && random() % seldom == 0) write_oldest_late(queue);
   }
   return worked;
 }
 
+void Card::write_oldest_late(Completions& to) {
+  const Completions::Late oldest = to.late.front();
+  to.late.pop_front();
+  write(pairs_.at(oldest.pair), to, oldest.completion, oldest.solicited);
+}
+
 void Card::complete_sent(QueuePair& pair, const Completion& completion) {
-  if (rude_ || !pair.unplaced.empty()) {
+  if (!pair.unplaced.empty()) {
     pair.late_sent.push_back(completion);
   } else {
-    pair.sent.write(completion);
+    complete(pair, *pair.sent, completion, false);
   }
 }
 
-void Card::complete_came(QueuePair& pair, const Completion& completion) {
-  if (rude_) {
-    pair.late_came.push_back(completion);
+void Card::complete(QueuePair& pair, Completions& to, const Completion& completion,
+                    bool solicited) {
+  if (rude_ || late_) {
+    to.late.push_back({pair.number, completion, solicited});
   } else {
-    pair.came.write(completion);
+    write(pair, to, completion, solicited);
   }
+}
+
+/// A queue pair whose completion has no room fails, and so does the queue of its completions.
+void Card::write(QueuePair& pair, Completions& to, const Completion& completion, bool solicited) {
+  const bool was_in_error = to.in_error();
+  if (to.write(completion, solicited)) return;
+  if (!was_in_error && events_ != nullptr) events_->completions_in_error(to.number());
+  enter_error(pair, PairEvent::fatal);
 }
 
 /// A card that is not rude stores a word at once, and the last byte of anything else after the
@@ -155,6 +203,8 @@ void Card::copy_rudely(std::span<const std::byte> from, std::span<std::byte> to)
 /// Carries out the next entry. Returns false if there is none, or it must wait.
 bool Card::serve(QueuePair& pair) {
   if (!pair.entries.has_entry()) return false;
+  if (pair.state != State::sending && pair.state != State::error) return false;
+  if (pair.not_before != Clock::time_point{} && Clock::now() < pair.not_before) return false;
   Entry entry;
   std::array<std::byte, kMostInline> inline_bytes;
   if (!pair.entries.read(entry, inline_bytes.data())) return false;
@@ -164,163 +214,150 @@ bool Card::serve(QueuePair& pair) {
   completion.opcode = entry.work.opcode;
   Syndrome syndrome = Syndrome::flushed;
   Result result = Result::failed;
-  if (!pair.in_error) result = carry_out(pair, entry, syndrome, completion.byte_count);
+  if (pair.state != State::error) {
+    result = carry_out(pair, entry, syndrome, completion.byte_count);
+  }
   if (result == Result::waits) return false;
   pair.is_placing = false;
+  pair.rnr_tries = 0;
+  pair.not_before = {};
+  pair.away_since.reset();
   pair.entries.pass(entry);
   pair.entries.retire(entry.end());
   if (result == Result::failed) {
-    pair.in_error = true;
     completion.kind = CqeKind::request_error;
     completion.syndrome = syndrome;
   }
   if (result == Result::failed || (entry.work.flags & kSignaled) != 0) {
     complete_sent(pair, completion);
   }
+  if (result == Result::failed) enter_error(pair, PairEvent::none);
   return true;
 }
 
 Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& syndrome,
                              std::uint32_t& bytes) {
   const SendWork& work = entry.work;
+  if (work.opcode == Opcode::nop) return Result::done;
+  if (work.opcode == kDump) {
+    syndrome = gather(pair, entry, message_);
+    return syndrome == Syndrome::none ? Result::done : Result::failed;
+  }
+  if (work.opcode == Opcode::wait) return await(work.awaited, syndrome);
+  if (pair.format == EntryFormat::raw_packet) return send_frame(pair, entry, syndrome);
+  return ask_peer(pair, entry, syndrome, bytes);
+}
+
+/// Has the peer carry out an entry.
+Card::Result Card::ask_peer(QueuePair& pair, const Entry& entry, Syndrome& syndrome,
+                            std::uint32_t& bytes) {
+  const SendWork& work = entry.work;
   const auto failed = [&](Syndrome why) {
     syndrome = why;
     return Result::failed;
   };
-  if (work.opcode == Opcode::nop) return Result::done;
-  if (work.opcode == kDump) {
-    const Syndrome why = gather(entry, message_);
-    return why == Syndrome::none ? Result::done : failed(why);
-  }
-  if (work.opcode == Opcode::wait) return await(work.awaited, syndrome);
-  if (pair.is_raw) return send_frame(pair, entry, syndrome);
-  if (pair.peer == nullptr) return failed(Syndrome::transport_retries);
-  if (pair.peer->in_error) return failed(Syndrome::transport_retries);
-
+  const auto found = pairs_.find(pair.peer);
+  if (found == pairs_.end()) return without_peer(pair, syndrome);
+  QueuePair& peer = found->second;
   const bool writes =
       work.opcode == Opcode::rdma_write || work.opcode == Opcode::rdma_write_with_imm;
   if (!writes && !pair.unplaced.empty()) return Result::waits;
   const bool reads = work.opcode == Opcode::rdma_read || is_atomic(work.opcode);
-  std::vector<std::byte>& message = message_;
-  message.clear();
+  message_.clear();
   if (!reads) {
-    if (const auto why = gather(entry, message); why != Syndrome::none) return failed(why);
+    if (const auto why = gather(pair, entry, message_); why != Syndrome::none) return failed(why);
   }
-  if (is_send(work.opcode)) return deliver(pair, entry, message, syndrome);
-
-  std::uint64_t length = message.size();
-  if (is_atomic(work.opcode)) length = sizeof(std::uint64_t);
+  Request request;
+  request.to = peer.number;
+  request.from = pair.number;
+  request.psn = pair.next_psn;
+  request.opcode = work.opcode;
+  request.solicited = (work.flags & kernels::rdma::kSolicited) != 0;
+  request.immediate = work.immediate;
+  request.remote = work.remote;
+  request.compare_add = work.compare_add;
+  request.swap = work.swap;
+  request.total = message_.size();
+  if (is_atomic(work.opcode)) request.total = sizeof(std::uint64_t);
   if (work.opcode == Opcode::rdma_read) {
-    for (const LocalBuffer& buffer : buffers_of(entry)) length += buffer.length;
+    for (const LocalBuffer& buffer : buffers_of(entry)) request.total += buffer.length;
   }
-  const Region* const region = region_of(work.remote.rkey);
-  const auto remote = find(work.remote.address, length, work.remote.rkey);
-  const RemoteRights rights = region == nullptr ? RemoteRights{} : region->rights;
-  const bool allowed = is_atomic(work.opcode)             ? rights.atomic
-                       : work.opcode == Opcode::rdma_read ? rights.read
-                                                          : rights.write;
-  if (length != 0 && (remote.size() != length || !allowed)) return failed(Syndrome::remote_access);
-  bytes = static_cast<std::uint32_t>(length);
-  if (is_atomic(work.opcode)) {
-    if (work.remote.address % sizeof(std::uint64_t) != 0) {
-      return failed(Syndrome::remote_invalid_request);
-    }
-    auto* const word = reinterpret_cast<std::uint64_t*>(remote.data());
-    std::uint64_t before = work.compare_add;
-    // Sequentially consistent: the peer polls such words to see what was written before them.
-    if (work.opcode == Opcode::fetch_add) {
-      before = __atomic_fetch_add(word, work.compare_add, __ATOMIC_SEQ_CST);
-    } else {
-      __atomic_compare_exchange_n(word, &before, work.swap, false, __ATOMIC_SEQ_CST,
-                                  __ATOMIC_SEQ_CST);
-    }
-    message.resize(sizeof before);
-    std::memcpy(message.data(), &before, sizeof before);
-  } else if (work.opcode == Opcode::rdma_read) {
-    message.assign(remote.begin(), remote.end());
-  } else if (!unordered_) {
-    copy(message, remote);
-  } else if (!std::exchange(pair.is_placing, true)) {
-    pair.unplaced.push_back({message, remote});
+  request.length = request.total;
+  request.bytes = message_;
+  switch (respond(peer, pair, request, message_)) {
+    case Answer::done: break;
+    case Answer::no_receive: return without_receive(pair, peer, syndrome);
+    case Answer::not_yet: return Result::waits;
+    case Answer::none: return without_peer(pair, syndrome);
+    case Answer::invalid_request: return failed(Syndrome::remote_invalid_request);
+    case Answer::no_access: return failed(Syndrome::remote_access);
+    case Answer::failed: return failed(Syndrome::remote_operation);
   }
-  if (reads) {
-    const Syndrome why = scatter(entry, message);
-    return why == Syndrome::none ? Result::done : failed(why);
+  pair.next_psn = (pair.next_psn + 1) & kPsnMask;
+  peer.expected_psn = (peer.expected_psn + 1) & kPsnMask;
+  bytes = static_cast<std::uint32_t>(request.total);
+  if (!reads) return Result::done;
+  const Syndrome why = scatter(pair, buffers_of(entry), message_);
+  return why == Syndrome::none ? Result::done : failed(why);
+}
+
+Card::Result Card::without_peer(QueuePair& pair, Syndrome& syndrome) {
+  if (!pair.patience) return Result::waits;
+  const auto now = Clock::now();
+  if (!pair.away_since) pair.away_since = now;
+  if (now - *pair.away_since < *pair.patience) return Result::waits;
+  syndrome = Syndrome::transport_retries;
+  return Result::failed;
+}
+
+Card::Result Card::without_receive(QueuePair& pair, const QueuePair& peer,
+                                   Syndrome& syndrome) const {
+  constexpr std::uint8_t kForEver = 7;
+  const bool again = pair.rnr_retries == kForEver || pair.rnr_tries++ < pair.rnr_retries;
+  if (fail_without_receive_ || peer.state == State::error || !again) {
+    syndrome = Syndrome::receiver_not_ready;
+    return Result::failed;
   }
-  if (work.opcode != Opcode::rdma_write_with_imm) return Result::done;
-  if (!pair.unplaced.empty()) return Result::waits;
-  return deliver(pair, entry, message, syndrome);
+  if (pair.rnr_retries != kForEver) pair.not_before = Clock::now() + rnr_time(peer.rnr_timer);
+  return Result::waits;
 }
 
 /// Checks whether the clock, or the other completion queue, has reached the awaited value.
 Card::Result Card::await(const Awaited& awaited, Syndrome& syndrome) const {
   std::uint64_t newest = kernels::rdma::now_ns();
   if (!awaited.is_time) {
-    const std::uint32_t index = awaited.completions / 2 - kFirstNumber;
-    if (index >= pairs_.size()) {
+    const auto queue = completions_.find(awaited.completions);
+    if (queue == completions_.end()) {
       syndrome = Syndrome::local_queue_operation;
       return Result::failed;
     }
-    const QueuePair& pair = pairs_[index];
-    const bool of_sends = awaited.completions == completions_of_sends(pair.number);
-    newest = (of_sends ? pair.sent : pair.came).written() - 1;
+    newest = queue->second.written() - 1;
   }
   const std::uint64_t beyond = (newest - awaited.value) & awaited.mask;
   return beyond <= awaited.mask / 2 ? Result::done : Result::waits;
 }
 
-/// Uses the peer's oldest receive: for a message, or for an immediate.
-Card::Result Card::deliver(QueuePair& pair, const Entry& entry, std::span<const std::byte> message,
-                           Syndrome& syndrome) {
-  QueuePair& peer = *pair.peer;
-  if (peer.receives.look() == 0) {
-    note_fault(peer);
-    if (!peer.in_error && !fail_without_receive_) return Result::waits;
-    syndrome = Syndrome::receiver_not_ready;
-    return Result::failed;
-  }
-  Completion completion{};
-  completion.counter = static_cast<std::uint16_t>(peer.receives.next());
-  completion.queue = peer.number;
-  completion.immediate = entry.work.immediate;
-  completion.byte_count = static_cast<std::uint32_t>(message.size());
-  completion.kind = CqeKind::received_write_with_imm;
-  const LocalBuffer buffer = peer.receives.read();
-  peer.receives.retire(1);
-  if (is_send(entry.work.opcode)) {
-    const auto room = find(buffer.address, buffer.length, buffer.lkey);
-    const bool fits = message.size() <= buffer.length;
-    if (!message.empty() && (!fits || room.size() != buffer.length)) {
-      completion.kind = CqeKind::receive_error;
-      completion.syndrome = fits ? Syndrome::local_protection : Syndrome::local_length;
-      syndrome = fits ? Syndrome::remote_operation : Syndrome::remote_invalid_request;
-    } else {
-      copy(message, room);
-      completion.kind = entry.work.opcode == Opcode::send ? CqeKind::received_send
-                                                          : CqeKind::received_send_with_imm;
-    }
-  }
-  complete_came(peer, completion);
-  if (!completion.is_error()) return Result::done;
-  peer.in_error = true;
-  return Result::failed;
-}
-
-Card::Syndrome Card::gather(const Entry& entry, std::vector<std::byte>& message) const {
+Card::Syndrome Card::gather(const QueuePair& pair, const Entry& entry,
+                            std::vector<std::byte>& message) const {
   const auto* const inlined = static_cast<const std::byte*>(entry.work.inline_data);
   message.assign(inlined, inlined + entry.work.inline_length);
   for (const LocalBuffer& buffer : buffers_of(entry)) {
-    const auto bytes = find(buffer.address, buffer.length, buffer.lkey);
+    const auto bytes =
+        Regions::part(regions_.find(buffer.lkey, pair.domain), buffer.address, buffer.length);
     if (bytes.size() != buffer.length) return Syndrome::local_protection;
     message.insert(message.end(), bytes.begin(), bytes.end());
   }
   return Syndrome::none;
 }
 
-Card::Syndrome Card::scatter(const Entry& entry, std::span<const std::byte> message) {
-  for (const LocalBuffer& buffer : buffers_of(entry)) {
-    const auto bytes = find(buffer.address, buffer.length, buffer.lkey);
-    if (bytes.size() != buffer.length) return Syndrome::local_protection;
+Card::Syndrome Card::scatter(QueuePair& pair, std::span<const LocalBuffer> buffers,
+                             std::span<const std::byte> message) {
+  for (const LocalBuffer& buffer : buffers) {
+    const Region* const region = regions_.find(buffer.lkey, pair.domain);
+    const auto bytes = Regions::part(region, buffer.address, buffer.length);
+    if (bytes.size() != buffer.length || (!bytes.empty() && !region->can_be_written)) {
+      return Syndrome::local_protection;
+    }
     const std::size_t size = std::min(bytes.size(), message.size());
     copy(message.first(size), bytes);
     message = message.subspan(size);
@@ -328,30 +365,25 @@ Card::Syndrome Card::scatter(const Entry& entry, std::span<const std::byte> mess
   return message.empty() ? Syndrome::none : Syndrome::local_length;
 }
 
-std::span<std::byte> Card::find(std::uint64_t address, std::uint64_t length,
-                                std::uint32_t key) const {
-  const Region* const region = region_of(key);
-  if (region == nullptr) return {};
-  const auto begin = reinterpret_cast<std::uint64_t>(region->bytes.data());
-  if (address < begin || length > region->bytes.size() ||
-      address - begin > region->bytes.size() - length) {
-    return {};
-  }
-  return region->bytes.subspan(address - begin, length);
-}
-
-const Card::Region* Card::region_of(std::uint32_t key) const {
-  const std::uint32_t index = (key - kFirstKey) / kKeyStep;
-  if (key < kFirstKey || key % kKeyStep != 0 || index >= regions_.size()) return nullptr;
-  return &regions_[index];
+void Card::enter_error(QueuePair& pair, PairEvent event) {
+  if (pair.state == State::error) return;
+  pair.state = State::error;
+  pair.not_before = {};
+  if (events_ == nullptr) return;
+  events_->state_changed(pair.number, pair.state);
+  if (event != PairEvent::none) events_->pair_event(pair.number, event);
+  if (pair.shared != 0) events_->pair_event(pair.number, PairEvent::last_receive);
 }
 
 void Card::note_fault(QueuePair& pair) {
-  if (!pair.entries.has_fault() && !pair.receives.has_fault()) return;
-  pair.in_error = true;
+  const bool of_receives = pair.own != nullptr && pair.own->has_fault();
+  if ((!pair.entries.has_fault() && !of_receives) || pair.has_written_fault) return;
+  pair.has_written_fault = true;
+  enter_error(pair, PairEvent::fatal);
   if (!fault_.empty()) return;
   fault_ = "queue " + std::to_string(pair.number) + ": " +
-           (pair.entries.has_fault() ? pair.entries.fault() : pair.receives.fault());
+           (pair.entries.has_fault() ? pair.entries.fault()
+                                     : "the record of receives is beyond the ring");
 }
 
 }  // namespace offload::rdma::model
