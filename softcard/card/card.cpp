@@ -222,6 +222,7 @@ bool Card::serve(QueuePair& pair) {
   pair.rnr_tries = 0;
   pair.not_before = {};
   pair.away_since.reset();
+  pair.exchange.reset();
   pair.entries.pass(entry);
   pair.entries.retire(entry.end());
   if (result == Result::failed) {
@@ -256,19 +257,17 @@ Card::Result Card::ask_peer(QueuePair& pair, const Entry& entry, Syndrome& syndr
     syndrome = why;
     return Result::failed;
   };
-  const auto found = pairs_.find(pair.peer);
-  if (found == pairs_.end()) return without_peer(pair, syndrome);
-  QueuePair& peer = found->second;
   const bool writes =
       work.opcode == Opcode::rdma_write || work.opcode == Opcode::rdma_write_with_imm;
   if (!writes && !pair.unplaced.empty()) return Result::waits;
   const bool reads = work.opcode == Opcode::rdma_read || is_atomic(work.opcode);
+  if (reads && pair.is_unreliable) return failed(Syndrome::local_queue_operation);
   message_.clear();
-  if (!reads) {
+  if (!reads && !pair.exchange) {
     if (const auto why = gather(pair, entry, message_); why != Syndrome::none) return failed(why);
   }
   Request request;
-  request.to = peer.number;
+  request.to = pair.peer;
   request.from = pair.number;
   request.psn = pair.next_psn;
   request.opcode = work.opcode;
@@ -277,28 +276,40 @@ Card::Result Card::ask_peer(QueuePair& pair, const Entry& entry, Syndrome& syndr
   request.remote = work.remote;
   request.compare_add = work.compare_add;
   request.swap = work.swap;
-  request.total = message_.size();
-  if (is_atomic(work.opcode)) request.total = sizeof(std::uint64_t);
-  if (work.opcode == Opcode::rdma_read) {
-    for (const LocalBuffer& buffer : buffers_of(entry)) request.total += buffer.length;
-  }
+  request.total = length_of(entry, message_.size());
   request.length = request.total;
   request.bytes = message_;
-  switch (respond(peer, pair, request, message_)) {
-    case Answer::done: break;
-    case Answer::no_receive: return without_receive(pair, peer, syndrome);
-    case Answer::not_yet: return Result::waits;
+  bytes = static_cast<std::uint32_t>(request.total);
+  if (pair.remote) return ask_remote(pair, entry, request, syndrome);
+  const auto found = pairs_.find(pair.peer);
+  const Answer answer =
+      found == pairs_.end() ? Answer::none : respond(found->second, &pair, request, message_);
+  if (answer == Answer::not_yet) return Result::waits;
+  if (pair.is_unreliable) return Result::done;  // nobody tells the sender whether it was lost
+  switch (answer) {
+    case Answer::no_receive: return without_receive(pair, found->second.rnr_timer, syndrome);
     case Answer::none: return without_peer(pair, syndrome);
     case Answer::invalid_request: return failed(Syndrome::remote_invalid_request);
     case Answer::no_access: return failed(Syndrome::remote_access);
     case Answer::failed: return failed(Syndrome::remote_operation);
+    default: break;
   }
+  QueuePair& peer = found->second;
   pair.next_psn = (pair.next_psn + 1) & kPsnMask;
   peer.expected_psn = (peer.expected_psn + 1) & kPsnMask;
-  bytes = static_cast<std::uint32_t>(request.total);
   if (!reads) return Result::done;
-  const Syndrome why = scatter(pair, buffers_of(entry), message_);
+  const Syndrome why = scatter(pair, buffers_of(entry), 0, message_);
   return why == Syndrome::none ? Result::done : failed(why);
+}
+
+/// Returns the bytes of an operation. `gathered`: those of a write or a send.
+std::uint64_t Card::length_of(const Entry& entry, std::size_t gathered) {
+  if (is_atomic(entry.work.opcode)) return sizeof(std::uint64_t);
+  std::uint64_t length = gathered;
+  if (entry.work.opcode == Opcode::rdma_read) {
+    for (const LocalBuffer& buffer : buffers_of(entry)) length += buffer.length;
+  }
+  return length;
 }
 
 Card::Result Card::without_peer(QueuePair& pair, Syndrome& syndrome) {
@@ -310,15 +321,15 @@ Card::Result Card::without_peer(QueuePair& pair, Syndrome& syndrome) {
   return Result::failed;
 }
 
-Card::Result Card::without_receive(QueuePair& pair, const QueuePair& peer,
+Card::Result Card::without_receive(QueuePair& pair, std::uint8_t rnr_timer,
                                    Syndrome& syndrome) const {
   constexpr std::uint8_t kForEver = 7;
   const bool again = pair.rnr_retries == kForEver || pair.rnr_tries++ < pair.rnr_retries;
-  if (fail_without_receive_ || peer.state == State::error || !again) {
+  if (fail_without_receive_ || !again) {
     syndrome = Syndrome::receiver_not_ready;
     return Result::failed;
   }
-  if (pair.rnr_retries != kForEver) pair.not_before = Clock::now() + rnr_time(peer.rnr_timer);
+  if (pair.rnr_retries != kForEver) pair.not_before = Clock::now() + rnr_time(rnr_timer);
   return Result::waits;
 }
 
@@ -350,16 +361,19 @@ Card::Syndrome Card::gather(const QueuePair& pair, const Entry& entry,
   return Syndrome::none;
 }
 
+/// Copies to what `buffers` have from `offset` on.
 Card::Syndrome Card::scatter(QueuePair& pair, std::span<const LocalBuffer> buffers,
-                             std::span<const std::byte> message) {
+                             std::uint64_t offset, std::span<const std::byte> message) {
   for (const LocalBuffer& buffer : buffers) {
     const Region* const region = regions_.find(buffer.lkey, pair.domain);
     const auto bytes = Regions::part(region, buffer.address, buffer.length);
     if (bytes.size() != buffer.length || (!bytes.empty() && !region->can_be_written)) {
       return Syndrome::local_protection;
     }
-    const std::size_t size = std::min(bytes.size(), message.size());
-    copy(message.first(size), bytes);
+    const auto room = bytes.subspan(std::min<std::uint64_t>(offset, bytes.size()));
+    offset -= bytes.size() - room.size();
+    const std::size_t size = std::min(room.size(), message.size());
+    copy(message.first(size), room);
     message = message.subspan(size);
   }
   return message.empty() ? Syndrome::none : Syndrome::local_length;

@@ -16,6 +16,7 @@
 #include "rdma/queues/queue_memory.hpp"
 #include "softcard/card/completions.hpp"
 #include "softcard/card/events.hpp"
+#include "softcard/card/exchange.hpp"
 #include "softcard/card/receives.hpp"
 #include "softcard/card/regions.hpp"
 #include "softcard/card/request.hpp"
@@ -34,6 +35,7 @@ struct PairLayout {
   std::uint32_t sent = 0;             ///< numbers of its completion queues
   std::uint32_t came = 0;
   std::uint32_t domain = 0;
+  bool is_unreliable = false;  ///< its peer acknowledges nothing
 };
 
 /// A change of a queue pair: the fields that have a value.
@@ -41,6 +43,7 @@ struct PairChange {
   std::optional<State> state;
   std::optional<RemoteRights> rights;
   std::optional<std::uint32_t> peer;
+  std::optional<std::uint32_t> remote;  ///< IPv4 address of the peer's card; 0: this one
   std::optional<std::uint32_t> send_psn;
   std::optional<std::uint32_t> receive_psn;
   std::optional<std::uint8_t> retries;
@@ -101,6 +104,10 @@ class Card {
   /// overwritten it: the record alone is read.
   void ring(std::uint32_t number, std::optional<std::uint64_t> doorbell);
   void set_events(Events* events) noexcept { events_ = events; }
+  /// For peers on other cards.
+  void set_wire(Wire* wire) noexcept { wire_ = wire; }
+  /// Takes a datagram of the wire.
+  void receive(std::uint32_t address, std::span<const std::byte> datagram);
 
   /// Checks each doorbell once, and carries out new entries. Returns whether there was work.
   bool progress();
@@ -155,7 +162,8 @@ class Card {
     RemoteRights rights{true, true, true};
     State state = State::sending;
     std::uint32_t peer = 0;  ///< its number
-    bool is_owned = false;   ///< by a process: it was made by its layout
+    bool is_unreliable = false;
+    bool is_owned = false;  ///< by a process: it was made by its layout
     std::uint32_t next_psn = 0;
     std::uint32_t expected_psn = 0;
     std::uint32_t least_inline = 0;
@@ -173,7 +181,11 @@ class Card {
 
     std::deque<kernels::rdma::Completion> late_sent{};  ///< behind the writes below
     std::vector<Write> unplaced{};
-    bool is_placing = false;  ///< the next entry's write is among these, or was
+    std::optional<std::uint32_t> remote{};
+    std::optional<Exchange> exchange{};
+    Arrival arrival{};
+    std::optional<Receive> filling{};  ///< by a message whose parts come in
+    bool is_placing = false;           ///< the next entry's write is among these, or was
   };
 
   /// The result of an operation.
@@ -191,22 +203,32 @@ class Card {
   Result carry_out(QueuePair& pair, const Entry& entry, Syndrome& syndrome, std::uint32_t& bytes);
   Result ask_peer(QueuePair& pair, const Entry& entry, Syndrome& syndrome, std::uint32_t& bytes);
   Result without_peer(QueuePair& pair, Syndrome& syndrome);
-  Result without_receive(QueuePair& pair, const QueuePair& peer, Syndrome& syndrome) const;
+  Result without_receive(QueuePair& pair, std::uint8_t rnr_timer, Syndrome& syndrome) const;
+  static std::uint64_t length_of(const Entry& entry, std::size_t gathered);
+  Result ask_remote(QueuePair& pair, const Entry& entry, const Request& request,
+                    Syndrome& syndrome);
+  void send_parts(QueuePair& pair, Exchange& exchange);
+  void send_part(const QueuePair& pair, const Exchange& exchange, std::uint32_t part);
+  void take_answer(QueuePair& pair, const DatagramHeader& header, std::span<const std::byte> bytes);
+  void take_request(QueuePair& pair, const DatagramHeader& header,
+                    std::span<const std::byte> bytes);
   Result await(const kernels::rdma::Awaited& awaited, Syndrome& syndrome) const;
   Result send_frame(QueuePair& pair, const Entry& entry, Syndrome& syndrome);
   Result deliver_frame(QueuePair& peer, std::span<const std::byte> frame);
 
-  /// These functions act for the peer of `from`.
-  Answer respond(QueuePair& peer, QueuePair& from, const Request& request,
+  /// These functions act for the peer of `from`, which is null on another card.
+  Answer respond_to_part(QueuePair& peer, const DatagramHeader& header, Request& request,
+                         std::vector<std::byte>& result);
+  Answer respond(QueuePair& peer, QueuePair* from, const Request& request,
                  std::vector<std::byte>& result);
-  Answer respond_to_memory(QueuePair& peer, QueuePair& from, const Request& request,
+  Answer respond_to_memory(QueuePair& peer, QueuePair* from, const Request& request,
                            std::vector<std::byte>& result);
   Answer deliver(QueuePair& peer, const Request& request);
-  Syndrome fill(QueuePair& peer, const Receive& receive, std::span<const std::byte> message);
+  Syndrome fill(QueuePair& peer, const Receive& receive, const Request& request);
 
   Syndrome gather(const QueuePair& pair, const Entry& entry, std::vector<std::byte>& message) const;
   Syndrome scatter(QueuePair& pair, std::span<const kernels::rdma::LocalBuffer> buffers,
-                   std::span<const std::byte> message);
+                   std::uint64_t offset, std::span<const std::byte> message);
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
   static void copy_rudely(std::span<const std::byte> from, std::span<std::byte> to);
   void complete_sent(QueuePair& pair, const kernels::rdma::Completion& completion);
@@ -225,6 +247,7 @@ class Card {
   std::map<std::uint32_t, QueuePair> pairs_;
   std::vector<std::byte> message_;  // of the operation that is carried out
   Events* events_ = nullptr;
+  Wire* wire_ = nullptr;
   bool fail_without_receive_ = false;
   std::uint64_t dropped_ = 0;
   std::optional<std::minstd_rand> rude_;

@@ -62,6 +62,7 @@ void Card::add(const PairLayout& layout) {
   pair.rights = {};
   pair.state = State::reset;
   pair.is_owned = true;
+  pair.is_unreliable = layout.is_unreliable;
   pairs_.emplace(layout.number, std::move(pair));
 }
 
@@ -107,6 +108,9 @@ void Card::change(std::uint32_t number, const PairChange& change) {
   };
   set(pair.rights, change.rights);
   set(pair.peer, change.peer);
+  if (change.remote) {
+    pair.remote = *change.remote == 0 ? std::nullopt : std::optional(*change.remote);
+  }
   set(pair.next_psn, change.send_psn);
   set(pair.expected_psn, change.receive_psn);
   set(pair.retries, change.retries);
@@ -135,6 +139,10 @@ void Card::change(std::uint32_t number, const PairChange& change) {
   pair.rnr_tries = 0;
   pair.not_before = {};
   pair.away_since.reset();
+  pair.remote.reset();
+  pair.exchange.reset();
+  pair.arrival = {};
+  pair.filling.reset();
   pair.unplaced.clear();
   pair.late_sent.clear();
   pair.is_placing = false;

@@ -21,21 +21,23 @@ bool allows(const RemoteRights& rights, Opcode opcode) {
 
 }  // namespace
 
-Answer Card::respond(QueuePair& peer, QueuePair& from, const Request& request,
+Answer Card::respond(QueuePair& peer, QueuePair* from, const Request& request,
                      std::vector<std::byte>& result) {
   const bool is_ready = peer.state == State::receiving || peer.state == State::sending ||
                         peer.state == State::drained;
   if (!is_ready || peer.peer != request.from) return Answer::none;
-  if (peer.is_owned && request.psn != peer.expected_psn) return Answer::none;
+  const bool counts = peer.is_owned && !peer.is_unreliable;
+  if (counts && request.psn != peer.expected_psn) return Answer::none;
   const Answer answer = is_send(request.opcode) ? deliver(peer, request)
                                                 : respond_to_memory(peer, from, request, result);
+  if (peer.is_unreliable && answer == Answer::no_access) return answer;  // it is dropped
   if (answer == Answer::no_access) enter_error(peer, PairEvent::access_error);
   if (answer == Answer::invalid_request) enter_error(peer, PairEvent::request_error);
   if (answer == Answer::failed) enter_error(peer, PairEvent::fatal);
   return answer;
 }
 
-Answer Card::respond_to_memory(QueuePair& peer, QueuePair& from, const Request& request,
+Answer Card::respond_to_memory(QueuePair& peer, QueuePair* from, const Request& request,
                                std::vector<std::byte>& result) {
   const Region* const region = regions_.find(request.remote.rkey, peer.domain);
   const auto whole = Regions::part(region, request.remote.address, request.total);
@@ -62,23 +64,27 @@ Answer Card::respond_to_memory(QueuePair& peer, QueuePair& from, const Request& 
     result.assign(part.begin(), part.end());
     return Answer::done;
   }
-  if (!unordered_) {
+  if (!unordered_ || from == nullptr) {
     copy(request.bytes, part);
-  } else if (!std::exchange(from.is_placing, true)) {
-    from.unplaced.push_back({{request.bytes.begin(), request.bytes.end()}, part});
+  } else if (!std::exchange(from->is_placing, true)) {
+    from->unplaced.push_back({{request.bytes.begin(), request.bytes.end()}, part});
   }
-  if (request.opcode != Opcode::rdma_write_with_imm) return Answer::done;
-  if (!from.unplaced.empty()) return Answer::not_yet;
+  if (request.opcode != Opcode::rdma_write_with_imm || !request.is_last) return Answer::done;
+  if (from != nullptr && !from->unplaced.empty()) return Answer::not_yet;
   return deliver(peer, request);
 }
 
-/// Uses the peer's oldest receive: for a message, or for an immediate.
+/// Uses the peer's oldest receive: for a message, or for an immediate. The first part of a message
+/// takes it, whichever that is, and the last one completes it.
 Answer Card::deliver(QueuePair& peer, const Request& request) {
-  if (peer.receives == nullptr || peer.receives->look() == 0) {
-    note_fault(peer);
-    return Answer::no_receive;
+  if (!peer.filling) {
+    if (peer.receives == nullptr || peer.receives->look() == 0) {
+      note_fault(peer);
+      return Answer::no_receive;
+    }
+    peer.filling = peer.receives->take();
   }
-  const Receive receive = peer.receives->take();
+  const Receive& receive = *peer.filling;
   Completion completion{};
   completion.counter = receive.counter;
   completion.queue = peer.number;
@@ -90,13 +96,15 @@ Answer Card::deliver(QueuePair& peer, const Request& request) {
   if (is_send(request.opcode)) {
     completion.kind =
         request.opcode == Opcode::send ? CqeKind::received_send : CqeKind::received_send_with_imm;
-    completion.syndrome = fill(peer, receive, request.bytes);
+    completion.syndrome = fill(peer, receive, request);
     if (completion.syndrome != Syndrome::none) {
       completion.kind = CqeKind::receive_error;
       answer =
           completion.syndrome == Syndrome::local_length ? Answer::invalid_request : Answer::failed;
     }
   }
+  if (answer == Answer::done && !request.is_last) return answer;
+  peer.filling.reset();
   complete(peer, *peer.came, completion, request.solicited);
   if (peer.shared != 0 && peer.receives->reached_limit() && events_ != nullptr) {
     events_->limit_reached(peer.shared);
@@ -104,11 +112,10 @@ Answer Card::deliver(QueuePair& peer, const Request& request) {
   return answer;
 }
 
-Card::Syndrome Card::fill(QueuePair& peer, const Receive& receive,
-                          std::span<const std::byte> message) {
-  if (message.empty()) return Syndrome::none;
-  if (message.size() > receive.length()) return Syndrome::local_length;
-  return scatter(peer, receive.all(), message);
+Card::Syndrome Card::fill(QueuePair& peer, const Receive& receive, const Request& request) {
+  if (request.bytes.empty()) return Syndrome::none;
+  if (request.total > receive.length()) return Syndrome::local_length;
+  return scatter(peer, receive.all(), request.offset, request.bytes);
 }
 
 /// In error, all receives of a queue pair's own complete so. Returns whether one did.

@@ -96,8 +96,8 @@ Card::Result Card::deliver_frame(QueuePair& peer, std::span<const std::byte> fra
   completion.byte_count = static_cast<std::uint32_t>(frame.size());
   completion.ethernet = checked(frame);
   completion.time = kernels::rdma::now_ns();
-  const Syndrome why =
-      frame.size() > receive.length() ? Syndrome::local_length : fill(peer, receive, frame);
+  const Syndrome why = frame.size() > receive.length() ? Syndrome::local_length
+                                                       : scatter(peer, receive.all(), 0, frame);
   if (why != Syndrome::none) {
     completion.kind = CqeKind::receive_error;
     completion.syndrome = why;

@@ -1043,7 +1043,7 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	u32 number;
 	int error;
 
-	if (!udata || attr->qp_type != IB_QPT_RC || attr->create_flags)
+	if (!udata || (attr->qp_type != IB_QPT_RC && attr->qp_type != IB_QPT_UC) || attr->create_flags)
 		return -EOPNOTSUPP;
 	error = ib_copy_from_udata(&wanted, udata, min(sizeof(wanted), udata->inlen));
 	if (error)
@@ -1082,6 +1082,7 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	request.qp.srq = attr->srq ? container_of(attr->srq, struct soft_srq, ib)->number : 0;
 	request.qp.uar = wanted.bfreg_index;
 	request.qp.pd = number_of(ib->pd);
+	request.qp.is_unreliable = attr->qp_type == IB_QPT_UC;
 	error = ask(SOFTCARD_NEW_QP, number, &request);
 	if (error)
 		goto refused;

@@ -74,6 +74,8 @@ struct softcard_qp {
 	__u32 srq; /* 0: none */
 	__u32 uar;
 	__u32 pd;
+	__u32 is_unreliable; /* IB_QPT_UC; else IB_QPT_RC */
+	__u32 reserved;
 };
 
 /* The fields of softcard_state that a change has. */

@@ -10,6 +10,7 @@
 #include "core/exit_status.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
+#include "softcard/program/network.hpp"
 #include "softcard/program/objects.hpp"
 
 /// The card of the kernel module in softcard/module: a process that does what an mlx5 card does.
@@ -22,6 +23,7 @@ struct Options {
   bool no_write_combining = false;
   bool no_registers = false;
   bool strict = false;
+  std::uint32_t lost_percent = 0;
   std::uint32_t seed = 1;
 };
 
@@ -62,6 +64,8 @@ void add_options(cli::CommandLine& line, Options& options) {
   cli::add_flag(line, "--no-registers", options.no_registers, "refuse to map registers");
   cli::add_flag(line, "--strict", options.strict,
                 "accept only entries as kernels/rdma writes them, and no early doorbell");
+  cli::add_integer(line, "--lose", options.lost_percent, 0U, 90U,
+                   "lose so many of 100 datagrams to cards of other machines");
   cli::add_integer(line, "--seed", options.seed, 1U, ~0U, "select what happens at random");
 }
 
@@ -76,13 +80,16 @@ int run(const Options& options) {
   model::Card card(options.strict ? rdma::Reading::strict : rdma::Reading::as_card);
   if (options.unordered) card.set_unordered(options.seed);
   if (options.late_completions) card.set_late_completions(options.seed);
+  Network network(options.lost_percent, options.seed);
+  card.set_wire(&network);
   Objects objects(link, card);
   core::log_info("ready");
   Idling idling;
   std::string fault;
   constexpr int kTurnsPerSignal = 256;
   for (int turn = 0;; ++turn) {
-    idling.turn(objects.progress());
+    const bool worked = objects.progress();
+    idling.turn(network.receive(card) || worked);
     if (card.fault() != fault) {
       fault = card.fault();
       core::log_error("{}", fault);

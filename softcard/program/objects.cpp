@@ -2,8 +2,10 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <iterator>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -57,6 +59,20 @@ ibv_event_type native_of(PairEvent event) {
 model::RemoteRights rights_of(std::uint32_t access) {
   return {(access & IBV_ACCESS_REMOTE_READ) != 0, (access & IBV_ACCESS_REMOTE_WRITE) != 0,
           (access & IBV_ACCESS_REMOTE_ATOMIC) != 0};
+}
+
+/// Returns the IPv4 address of the peer's card; 0: it is this one. Throws Error.
+std::uint32_t address_of_peer(const softcard_state& wanted) {
+  if (std::equal(std::begin(wanted.peer_gid), std::end(wanted.peer_gid), wanted.own_gid)) return 0;
+  constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (!std::equal(std::begin(kMapped), std::end(kMapped), wanted.peer_gid)) {
+    throw core::Error(core::ErrorCode::not_supported,
+                      "a peer on another machine is not named by an address of IPv4",
+                      {core::Cause::Domain::system, EOPNOTSUPP});
+  }
+  std::uint32_t address = 0;
+  for (int i = 12; i < 16; ++i) address = address << 8 | wanted.peer_gid[i];
+  return address;
 }
 
 }  // namespace
@@ -191,6 +207,7 @@ void Objects::make_pair(std::uint32_t number, const softcard_qp& wanted) {
   layout.sent = wanted.send_cq;
   layout.came = wanted.receive_cq;
   layout.domain = wanted.pd;
+  layout.is_unreliable = wanted.is_unreliable != 0;
   card_.add(layout);
   registers_.at(wanted.uar).add_pair(number);
   pairs_.emplace(number, std::move(made));
@@ -210,13 +227,18 @@ void Objects::change_pair(std::uint32_t number, const softcard_state& wanted) {
   set(SOFTCARD_RNR_RETRIES, change.rnr_retries, wanted.rnr_retries);
   set(SOFTCARD_TIMEOUT, change.timeout, wanted.timeout);
   set(SOFTCARD_RNR_TIMER, change.rnr_timer, wanted.rnr_timer);
+  if ((wanted.mask & SOFTCARD_PATH_CHANGE) != 0) change.remote = address_of_peer(wanted);
   card_.change(number, change);
 }
 
 void Objects::free_completions(std::uint32_t number) {
   const auto found = completions_.find(number);
   if (found == completions_.end()) return;
-  registers_.at(found->second.uar).remove_completions(*found->second.queue);
+  // When a process ends, its registers may go first.
+  const auto registers = registers_.find(found->second.uar);
+  if (registers != registers_.end()) {
+    registers->second.remove_completions(*found->second.queue);
+  }
   card_.remove_completions(number);
   completions_.erase(found);
 }
@@ -224,7 +246,8 @@ void Objects::free_completions(std::uint32_t number) {
 void Objects::free_pair(std::uint32_t number) {
   const auto found = pairs_.find(number);
   if (found == pairs_.end()) return;
-  registers_.at(found->second.uar).remove_pair(number);
+  const auto registers = registers_.find(found->second.uar);
+  if (registers != registers_.end()) registers->second.remove_pair(number);
   card_.remove(number);
   pairs_.erase(found);
 }

@@ -228,7 +228,7 @@ TEST_F(ErrorTest, AStateThatDoesNotFollow) {
 TEST_F(ErrorTest, WhatTheDeviceDoesNotHave) {
   ibv_qp_init_attr attributes{};
   attributes.send_cq = attributes.recv_cq = one_.sent();
-  attributes.qp_type = IBV_QPT_UC;
+  attributes.qp_type = IBV_QPT_UD;
   attributes.cap = {16, 16, 1, 1, 0};
   EXPECT_EQ(ibv_create_qp(domain_.get(), &attributes), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
