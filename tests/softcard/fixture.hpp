@@ -96,7 +96,8 @@ struct PathOptions {
   std::uint8_t timeout = 10;  ///< 4 ms
   std::uint8_t retries = 3;
   std::uint8_t rnr_retries = 7;
-  std::uint8_t rnr_timer = 12;  ///< 0.64 ms
+  std::uint8_t rnr_timer = 12;   ///< 0.64 ms
+  std::optional<ibv_gid> gid{};  ///< of the peer; none: that of this card
 };
 
 /// A queue pair of the device with its completion queues.
@@ -128,7 +129,9 @@ class Pair {
     attributes.ah_attr.port_num = 1;
     attributes.ah_attr.grh.hop_limit = 64;
     attributes.ah_attr.grh.sgid_index = 1;  // the address of IPv4
-    if (ibv_query_gid(native_->context, 1, 1, &attributes.ah_attr.grh.dgid) != 0) std::abort();
+    ibv_gid& gid = attributes.ah_attr.grh.dgid;
+    if (ibv_query_gid(native_->context, 1, 1, &gid) != 0) std::abort();
+    if (options.gid) gid = *options.gid;
     change(attributes, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     attributes = {};
