@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "core/process/thread.hpp"
-#include "tests/support/card_model/card.hpp"
+#include "softcard/card/card.hpp"
 
 namespace offload::samples {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "tests/support/card_model/fast_card.hpp"
+#include "softcard/card/fast_card.hpp"
 
 namespace offload::bench {
 namespace {

@@ -49,6 +49,8 @@ struct alignas(64) Cqe {
 /// The indices of its fields, in words. For a raw packet: u8 checksums that are right, u8 kinds of
 /// headers, u16 VLAN tag.
 inline constexpr std::uint32_t kCqeEthernet = 7;
+/// The number of the shared receive queue that the receive is of, in the lower 24 bits; 0: none.
+inline constexpr std::uint32_t kCqeShared = 8;
 inline constexpr std::uint32_t kCqeImmediate = 9;
 inline constexpr std::uint32_t kCqeByteCount = 11;
 /// u64, by the card's clock; not of an error.
@@ -64,15 +66,16 @@ inline constexpr std::uint32_t kCqeOwner = 15;
 /// A completion.
 struct Completion {
   CqeKind kind;
-  Syndrome syndrome;         ///< of an error
-  std::uint8_t vendor;       ///< the card's own number for it
-  Opcode opcode;             ///< of a request that is done
-  std::uint16_t counter;     ///< of the entry's first block, or of the receive
-  std::uint32_t queue;       ///< its number
-  std::uint32_t byte_count;  ///< received, or read
-  std::uint32_t immediate;   ///< as the peer gave it
-  std::uint32_t ethernet;    ///< of a raw packet: kernels/rdma/ethernet.hpp
-  std::uint64_t time;        ///< by the card's clock, in its unit
+  Syndrome syndrome;              ///< of an error
+  std::uint8_t vendor;            ///< the card's own number for it
+  Opcode opcode;                  ///< of a request that is done
+  std::uint16_t counter;          ///< of the entry's first block, or of the receive
+  std::uint32_t queue;            ///< its number
+  std::uint32_t byte_count;       ///< received, or read
+  std::uint32_t immediate;        ///< as the peer gave it
+  std::uint32_t ethernet;         ///< of a raw packet: kernels/rdma/ethernet.hpp
+  std::uint64_t time;             ///< by the card's clock, in its unit
+  std::uint32_t shared_receives;  ///< 0, or their number: written for a reader of libmlx5
 
   [[nodiscard]] OFFLOAD_HOST_DEVICE bool is_error() const {
     return kind == CqeKind::request_error || kind == CqeKind::receive_error;
@@ -129,6 +132,7 @@ OFFLOAD_HOST_DEVICE inline Completion read_cqe(const Cqe& cqe) {
 OFFLOAD_HOST_DEVICE inline Cqe make_cqe(const Completion& completion, std::uint64_t index,
                                         std::uint32_t log2) {
   Cqe cqe{};
+  cqe.words[kCqeShared] = big_endian(completion.shared_receives);
   if (completion.is_error()) {
     cqe.words[kCqeSyndrome] = big_endian(static_cast<std::uint32_t>(completion.vendor) << 8 |
                                          static_cast<std::uint32_t>(completion.syndrome));

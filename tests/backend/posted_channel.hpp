@@ -13,9 +13,9 @@
 
 #include "channel/channel_memory.hpp"
 #include "rdma/queues/queue_memory.hpp"
+#include "softcard/card/card.hpp"
 #include "tests/channel/channel_fixture.hpp"
 #include "tests/support/bytes.hpp"
-#include "tests/support/card_model/card.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace offload::backend::test {

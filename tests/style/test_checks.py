@@ -321,7 +321,7 @@ def test_coverage_finds_what_is_not_there(tree, there, instead, finding):
 GPU_TEST = 'offload_unit_test(good_program SOURCES good_test.cpp GPU Good.*)\n'
 GUEST_TEST = ("offload_guest_program(good_program SOURCES good_test.cpp)\n"
               "offload_guest_test(rdma.good scripts/rdma-guest -- $<TARGET_FILE:good_program>)\n")
-MODEL = '#include "tests/support/card_model/card.hpp"\nTEST(Good, Works) {}\n'
+MODEL = '#include "softcard/card/card.hpp"\nTEST(Good, Works) {}\n'
 
 
 @pytest.mark.parametrize("path, text, columns", [

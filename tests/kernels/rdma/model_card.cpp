@@ -4,7 +4,7 @@
 #include <span>
 #include <thread>
 
-#include "tests/support/card_model/card.hpp"
+#include "softcard/card/card.hpp"
 
 namespace offload::kernels::rdma::test {
 

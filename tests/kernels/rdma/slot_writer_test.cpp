@@ -11,8 +11,8 @@
 #include "kernels/serve.hpp"
 #include "kernels/services/echo.hpp"
 #include "rdma/queues/queue_memory.hpp"
+#include "softcard/card/card.hpp"
 #include "tests/support/bytes.hpp"
-#include "tests/support/card_model/card.hpp"
 
 /// Slots that are written by RDMA, and what their reader sees after each operation of the card.
 namespace offload::kernels::rdma::test {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "softcard/card/card.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma/fake_mlx5.hpp"
 #include "tests/rdma/mlx5/page.hpp"
-#include "tests/support/card_model/card.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::rdma::mlx5 {

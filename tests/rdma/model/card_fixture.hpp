@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/support/card_model/card.hpp"
+#include "softcard/card/card.hpp"
 
 namespace offload::rdma::model::test {
 

@@ -1,4 +1,4 @@
-#include "tests/support/card_model/card.hpp"
+#include "softcard/card/card.hpp"
 
 #include <gtest/gtest.h>
 

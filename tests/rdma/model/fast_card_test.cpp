@@ -1,4 +1,4 @@
-#include "tests/support/card_model/fast_card.hpp"
+#include "softcard/card/fast_card.hpp"
 
 #include <gtest/gtest.h>
 

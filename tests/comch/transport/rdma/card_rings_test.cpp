@@ -1,7 +1,7 @@
+#include "softcard/card/card.hpp"
 #include "tests/comch/transport/rdma/slots_fixture.hpp"
 #include "tests/rdma/fake_mlx5.hpp"
 #include "tests/rdma/queue_owner.hpp"
-#include "tests/support/card_model/card.hpp"
 #include "tests/support/eventually.hpp"
 
 /// The worker's slots on an mlx5 card: libmlx5's functions are the test's, and the model reads the

@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "kernels/group.hpp"
 #include "rdma/queues/queue_memory.hpp"
-#include "tests/support/card_model/card.hpp"
+#include "softcard/card/card.hpp"
 
 /// Lanes of both ends on the model of a card, by each launcher that can run here.
 /// tests/rdma_tasks/tool/matrix runs them over a device.

@@ -3,7 +3,7 @@
 #include "kernels/packets/answers.hpp"
 #include "kernels/rdma/ethernet.hpp"
 #include "kernels/rdma/wait.hpp"
-#include "tests/support/card_model/card.hpp"
+#include "softcard/card/card.hpp"
 
 /// The wire between queue pairs for raw packets, and a card's knowledge of Ethernet.
 namespace offload::rdma::model {
@@ -62,7 +62,7 @@ std::uint32_t checked(std::span<const std::byte> frame) {
 
 Card::Result Card::send_frame(QueuePair& pair, const Entry& entry, Syndrome& syndrome) {
   syndrome = Syndrome::local_queue_operation;
-  if (const auto why = gather(entry, message_); why != Syndrome::none) {
+  if (const auto why = gather(pair, entry, message_); why != Syndrome::none) {
     syndrome = why;
     return Result::failed;
   }
@@ -75,37 +75,35 @@ Card::Result Card::send_frame(QueuePair& pair, const Entry& entry, Syndrome& syn
   }
   write_checksums(message_, entry.checksums);
   // A wire without another end drops all frames.
-  if (pair.peer == nullptr || pair.peer->in_error) return Result::done;
-  return deliver_frame(*pair.peer, message_);
+  const auto peer = pairs_.find(pair.peer);
+  if (peer == pairs_.end() || peer->second.state == State::error) return Result::done;
+  return deliver_frame(peer->second, message_);
 }
 
 /// Copies a frame to the oldest receive. If it does not fit, the receiver fails, not the sender.
 Card::Result Card::deliver_frame(QueuePair& peer, std::span<const std::byte> frame) {
-  if (peer.receives.look() == 0) {
+  if (peer.receives->look() == 0) {
     note_fault(peer);
-    if (!peer.in_error && !fail_without_receive_) return Result::waits;
+    if (peer.state != State::error && !fail_without_receive_) return Result::waits;
     ++dropped_;
     return Result::done;
   }
   Completion completion{};
   completion.kind = CqeKind::received_send;
-  completion.counter = static_cast<std::uint16_t>(peer.receives.next());
+  const Receive receive = peer.receives->take();
+  completion.counter = receive.counter;
   completion.queue = peer.number;
   completion.byte_count = static_cast<std::uint32_t>(frame.size());
   completion.ethernet = checked(frame);
   completion.time = kernels::rdma::now_ns();
-  const LocalBuffer buffer = peer.receives.read();
-  peer.receives.retire(1);
-  const auto room = find(buffer.address, buffer.length, buffer.lkey);
-  if (frame.size() > buffer.length || room.size() != buffer.length) {
+  const Syndrome why = frame.size() > receive.length() ? Syndrome::local_length
+                                                       : scatter(peer, receive.all(), 0, frame);
+  if (why != Syndrome::none) {
     completion.kind = CqeKind::receive_error;
-    completion.syndrome =
-        frame.size() > buffer.length ? Syndrome::local_length : Syndrome::local_protection;
-    peer.in_error = true;
-  } else {
-    copy(frame, room);
+    completion.syndrome = why;
   }
-  complete_came(peer, completion);
+  complete(peer, *peer.came, completion, false);
+  if (why != Syndrome::none) enter_error(peer, PairEvent::fatal);
   return Result::done;
 }
 

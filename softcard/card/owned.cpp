@@ -1,0 +1,151 @@
+#include <utility>
+
+#include "softcard/card/card.hpp"
+
+/// Objects whose owners are processes: they come and go one by one, and their states change.
+namespace offload::rdma::model {
+namespace {
+
+constexpr auto kUnitOfTimeout = std::chrono::nanoseconds(4096);
+
+/// Returns how long a queue pair tries to reach its peer; none: for ever.
+std::optional<Clock::duration> patience_of(std::uint8_t timeout, std::uint8_t retries) {
+  if (timeout == 0) return std::nullopt;
+  return (retries + 1) * (kUnitOfTimeout * (std::int64_t{1} << timeout));
+}
+
+/// Returns the doorbell for as much as the record says.
+std::uint64_t doorbell_by_record(const kernels::rdma::SendQueue& queue) {
+  const std::uint32_t record = __atomic_load_n(queue.record, __ATOMIC_ACQUIRE);
+  const auto [first, second, third, fourth] =
+      kernels::rdma::doorbell_of(queue, kernels::rdma::big_endian(record)).words;
+  return std::uint64_t{second} << 32 | first;
+}
+
+}  // namespace
+
+Completions& Card::add_completions(const kernels::rdma::CompletionQueue& queue,
+                                   const Completions::Options& options) {
+  return completions_.emplace(options.number, Completions(queue, options)).first->second;
+}
+
+Receives& Card::add_receives(std::uint32_t number, const ReceiveLayout& layout) {
+  return shared_.emplace(number, Receives(layout)).first->second;
+}
+
+void Card::add(const PairLayout& layout) {
+  kernels::rdma::SendQueue sends{};
+  sends.ring = layout.sends;
+  sends.number = layout.number;
+  sends.record = layout.send_record;
+  auto rung = std::make_unique<std::uint64_t>(0);
+  sends.doorbell = rung.get();
+  std::unique_ptr<Receives> own;
+  Receives* all = nullptr;
+  if (layout.receives.count != 0) {
+    own = std::make_unique<Receives>(layout.receives);
+    all = own.get();
+  }
+  if (layout.shared_receives != 0) all = &shared_.at(layout.shared_receives);
+  QueuePair pair{layout.number,
+                 std::move(rung),
+                 sends,
+                 EntryFormat::rdma,
+                 EntryReader(sends, EntryFormat::rdma, reading_),
+                 std::move(own),
+                 layout.receives,
+                 all,
+                 layout.shared_receives,
+                 &completions_.at(layout.sent),
+                 &completions_.at(layout.came),
+                 layout.domain};
+  pair.rights = {};
+  pair.state = State::reset;
+  pair.is_owned = true;
+  pair.is_unreliable = layout.is_unreliable;
+  pairs_.emplace(layout.number, std::move(pair));
+}
+
+/// All that is late comes at once.
+void Card::place_all() {
+  for (auto& [number, pair] : pairs_) {
+    while (place_one(pair)) {
+    }
+  }
+  for (auto& [number, queue] : completions_) {
+    while (!queue.late.empty()) write_oldest_late(queue);
+  }
+}
+
+void Card::remove_memory(std::uint32_t key) {
+  place_all();
+  regions_.remove(key);
+}
+
+void Card::remove(std::uint32_t number) {
+  place_all();
+  pairs_.erase(number);
+}
+
+void Card::ring(std::uint32_t number, std::optional<std::uint64_t> doorbell) {
+  const auto found = pairs_.find(number);
+  if (found == pairs_.end() || found->second.sends.ring.blocks == 0) return;
+  QueuePair& pair = found->second;
+  if (pair.state == State::reset || pair.entries.has_fault()) return;
+  // Any value that differs from the one before is a doorbell, and the lowest byte means nothing.
+  constexpr std::uint64_t kTurn = std::uint64_t{0xff} << 24;
+  const std::uint64_t turn = ~*pair.rung & kTurn;
+  const std::uint64_t value = doorbell ? *doorbell : doorbell_by_record(pair.sends);
+  *pair.rung = (value & ~kTurn) | turn;
+  pair.entries.look();
+  note_fault(pair);
+}
+
+void Card::change(std::uint32_t number, const PairChange& change) {
+  QueuePair& pair = pairs_.at(number);
+  const auto set = [](auto& field, const auto& value) {
+    if (value) field = *value;
+  };
+  set(pair.rights, change.rights);
+  set(pair.peer, change.peer);
+  if (change.remote) {
+    pair.remote = *change.remote == 0 ? std::nullopt : std::optional(*change.remote);
+  }
+  set(pair.next_psn, change.send_psn);
+  set(pair.expected_psn, change.receive_psn);
+  set(pair.retries, change.retries);
+  set(pair.rnr_retries, change.rnr_retries);
+  set(pair.timeout, change.timeout);
+  set(pair.rnr_timer, change.rnr_timer);
+  pair.patience = patience_of(pair.timeout, pair.retries);
+  if (!change.state || *change.state == pair.state) return;
+  if (*change.state == State::reset) place_all();
+  if (*change.state == State::error) {
+    const bool shares = pair.shared != 0;
+    pair.state = State::error;
+    pair.not_before = {};
+    if (shares && events_ != nullptr) events_->pair_event(number, PairEvent::last_receive);
+    return;
+  }
+  pair.state = *change.state;
+  if (pair.state == State::drained && events_ != nullptr) {
+    events_->pair_event(number, PairEvent::sends_drained);
+  }
+  if (pair.state != State::reset) return;
+  pair.entries = EntryReader(pair.sends, pair.format, reading_);
+  if (pair.own != nullptr) *pair.own = Receives(pair.own_layout);
+  pair.peer = 0;
+  pair.has_written_fault = false;
+  pair.rnr_tries = 0;
+  pair.not_before = {};
+  pair.away_since.reset();
+  pair.remote.reset();
+  pair.exchange.reset();
+  pair.arrival = {};
+  pair.filling.reset();
+  pair.unplaced.clear();
+  pair.late_sent.clear();
+  pair.is_placing = false;
+}
+
+}  // namespace offload::rdma::model

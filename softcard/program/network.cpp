@@ -1,0 +1,63 @@
+#include "softcard/program/network.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include "core/error.hpp"
+
+namespace offload::softcard {
+namespace {
+
+constexpr int kBufferBytes = 16 << 20;
+constexpr std::size_t kMostBytes = 16 << 10;
+/// Datagrams in one turn at most, so that queues get their turn too.
+constexpr int kMostInTurn = 64;
+
+}  // namespace
+
+Network::Network(std::uint32_t lost_percent, std::uint32_t seed)
+    : fd_(core::check_errno(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+                            "make a socket")),
+      lost_percent_(lost_percent),
+      random_(seed),
+      room_(kMostBytes) {
+  for (const int option : {SO_RCVBUFFORCE, SO_SNDBUFFORCE}) {
+    core::check_errno(
+        ::setsockopt(fd_.get(), SOL_SOCKET, option, &kBufferBytes, sizeof kBufferBytes),
+        "set a socket's buffer");
+  }
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  own.sin_port = htons(kPort);
+  core::check_errno(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own),
+                    "bind UDP port " + std::to_string(kPort));
+}
+
+void Network::send(std::uint32_t address, std::span<const std::byte> datagram) {
+  if (lost_percent_ != 0 && random_() % 100 < lost_percent_) return;
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(kPort);
+  to.sin_addr.s_addr = htonl(address);
+  // What cannot be sent is lost, as elsewhere on the way.
+  static_cast<void>(::sendto(fd_.get(), datagram.data(), datagram.size(), 0,
+                             reinterpret_cast<const sockaddr*>(&to), sizeof to));
+}
+
+bool Network::receive(rdma::model::Card& card) {
+  for (int count = 0; count < kMostInTurn; ++count) {
+    sockaddr_in from{};
+    socklen_t size = sizeof from;
+    const auto length = ::recvfrom(fd_.get(), room_.data(), room_.size(), 0,
+                                   reinterpret_cast<sockaddr*>(&from), &size);
+    if (length < 0) return count != 0;
+    card.receive(ntohl(from.sin_addr.s_addr),
+                 std::span(room_).first(static_cast<std::size_t>(length)));
+  }
+  return true;
+}
+
+}  // namespace offload::softcard

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+
+#include "softcard/card/card.hpp"
+#include "softcard/program/link.hpp"
+
+namespace offload::softcard {
+
+namespace model = rdma::model;
+
+/// A page of doorbells: a register for requests for events, and four for send queues, two of which
+/// take turns. Queues may share a register, so that a value may have been overwritten by the next
+/// one; then all queues of the page are looked at. A value that was read is overwritten, so that
+/// the same value is seen again when it is written again. One thread.
+class Registers {
+ public:
+  explicit Registers(Area area);
+
+  void add_pair(std::uint32_t number) { pairs_.insert(number); }
+  void remove_pair(std::uint32_t number) { pairs_.erase(number); }
+  void add_completions(model::Completions& completions) { completions_.insert(&completions); }
+  void remove_completions(model::Completions& completions) { completions_.erase(&completions); }
+
+  /// Looks at each register, and rings what it says. Returns whether one has changed.
+  bool look(model::Card& card);
+
+ private:
+  static constexpr std::array<std::size_t, 4> kSendRegisters = {0x800, 0x900, 0xa00, 0xb00};
+  static constexpr std::size_t kEventRegister = 0x20;
+
+  /// No owner writes this.
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+
+  [[nodiscard]] std::uint64_t take(std::size_t at) const noexcept;
+  void ring(model::Card& card, std::uint64_t doorbell) const;
+
+  Area area_;
+  std::set<std::uint32_t> pairs_;
+  std::set<model::Completions*> completions_;
+};
+
+}  // namespace offload::softcard
