@@ -5,7 +5,7 @@
 
 #include "tests/rdma/fake_mlx5.hpp"
 #include "tests/rdma_tasks/tool/bring_up/bring_up_fixture.hpp"
-#include "tests/support/card_model/card.hpp"
+#include "softcard/card/card.hpp"
 
 /// The bring-up of an mlx5 card: libmlx5's functions are the test's, and the model reads the rings
 /// at the card's registers.
