@@ -20,7 +20,9 @@ constexpr std::size_t kStride = 4096;
 /// A message that answers another one needs two receives; a ring has more.
 constexpr std::uint32_t kReceives = 2;
 constexpr rdma::QueueSizes kSizes{64, 16};
-constexpr std::uint64_t kChecked = 200;
+constexpr std::uint64_t kChecked = 100;
+/// The limit of a launch, in time-outs of a single wait.
+constexpr int kLaunchTimeouts = 4;
 /// Entries of the first measured launch, and of the longest one.
 constexpr std::uint64_t kFirstEntries = 64;
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 16;
@@ -96,6 +98,8 @@ LaneLoopback::LaneLoopback(Environment& environment, Rings rings)
     : environment_(environment),
       one_(environment, rings, "first end"),
       other_(environment, rings, "second end") {
+  // Lanes, and a device in software, get the processor between turns; rate() needs it itself.
+  environment_.set_event_driven(true);
   one_.rings->connect_to(other_.rings->descriptor());
   other_.rings->connect_to(one_.rings->descriptor());
 }
@@ -118,6 +122,7 @@ std::string LaneLoopback::flag_by_immediate() {
 }
 
 std::string LaneLoopback::rate(core::Duration time) {
+  environment_.set_event_driven(false);
   const LaneArray<std::uint64_t> times(environment_.lanes(), kTimes);
   copy({1, kTimes, kRateBytes, false}, times.get());
   const auto histogram = std::make_unique<metrics::LatencyHistogram>();
@@ -198,7 +203,14 @@ void LaneLoopback::launch(std::span<const DeviceWork> works, std::uint64_t* time
   {
     const LaunchEnd ends(launcher, *stop.get());
     launcher.start(runs.all());
-    environment_.turn_until([&] { return launcher.finished(); }, kPollInterval);
+    const auto limit = core::Clock::now() + kLaunchTimeouts * environment_.timeout();
+    const auto has_finished = [&] {
+      if (core::Clock::now() < limit) return launcher.finished();
+      throw Error(ErrorCode::timed_out,
+                  fmt::format("{} operations took longer than {} s", runs.get()->work.end,
+                              kLaunchTimeouts * core::to_seconds(environment_.timeout())));
+    };
+    environment_.turn_until(has_finished, kPollInterval);
   }
   // Wrong data first: the other lane has only waited for an answer.
   for (const LaneRun& run : runs.all()) {

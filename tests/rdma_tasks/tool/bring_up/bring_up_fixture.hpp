@@ -24,6 +24,15 @@ class BringUpFixture : public rdma::FakeDeviceTest {
     options_.rate_time = std::chrono::milliseconds(1);
   }
 
+  /// Takes the GPU of a test's parameter, or skips the test.
+  void take_gpu(const std::string& gpu) {
+    try {
+      static_cast<void>(make_gpu_launcher(gpu));
+    } catch (const core::Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+    options_.run.gpu = gpu;
+  }
   /// Runs all steps; returns whether the data path is ready.
   bool run() {
     std::size_t shown = 0;

@@ -26,9 +26,9 @@ TEST_F(BringUpTest, ADeviceInOrderIsReady) {
   expect("atomic", StepVerdict::good, "arrived after its data");
   expect("card rings", StepVerdict::note, "not available: ");
   expect("proxy rings", StepVerdict::good, "a thread carries them out on fake0");
-  expect("proxy write", StepVerdict::good, "200 writes of 4096 bytes are right");
-  expect("proxy immediate", StepVerdict::good, "200 times each way");
-  expect("proxy atomic", StepVerdict::good, "200 times each way");
+  expect("proxy write", StepVerdict::good, "100 writes of 4096 bytes are right");
+  expect("proxy immediate", StepVerdict::good, "100 times each way");
+  expect("proxy atomic", StepVerdict::good, "100 times each way");
   expect("proxy rate", StepVerdict::good, " entries/s of 64 bytes");
   expect("data path", StepVerdict::good,
          "auto is cpu without a GPU; with gpu a thread carries out its entries");
@@ -125,6 +125,24 @@ TEST_F(BringUpTest, AFlagBeforeItsDataIsAnError) {
   device_.fault = Fault::loses_write;
   expect_error("immediate", "after the completion of an immediate, byte ", "--data-path cpu");
 }
+
+class GpuBringUpTest : public BringUpFixture, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override { take_gpu(GetParam()); }
+};
+
+TEST_P(GpuBringUpTest, AKernelPostsToTheRingsOfAnEmulator) {
+  EXPECT_TRUE(run()) << text();
+  expect("initiator", StepVerdict::good, "a kernel on gpu:0");
+  expect("GPU memory", StepVerdict::good, "fake0 accesses it by its ");
+  expect("proxy write", StepVerdict::good, "100 writes of 4096 bytes are right");
+  expect("proxy immediate", StepVerdict::good, "100 times each way");
+  expect("proxy atomic", StepVerdict::good, "100 times each way");
+  expect("data path", StepVerdict::good,
+         "--data-path auto is gpu for a persistent kernel: a thread carries out its entries");
+}
+
+INSTANTIATE_TEST_SUITE_P(gpu, GpuBringUpTest, testing::Values("gpu:0"));
 
 TEST_F(BringUpTest, ASignalEndsIt) {
   std::raise(SIGTERM);

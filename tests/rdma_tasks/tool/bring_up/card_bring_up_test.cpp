@@ -76,13 +76,38 @@ TEST_F(CardBringUpTest, TheCardCarriesOutItself) {
   EXPECT_EQ(card_.fault(), "");
   expect("card rings", StepVerdict::good,
          "fake0 itself carries them out, a thread rings its register with write combining");
-  expect("card write", StepVerdict::good, "200 writes of 4096 bytes are right");
-  expect("card immediate", StepVerdict::good, "200 times each way");
-  expect("card atomic", StepVerdict::good, "200 times each way");
+  expect("card write", StepVerdict::good, "100 writes of 4096 bytes are right");
+  expect("card immediate", StepVerdict::good, "100 times each way");
+  expect("card atomic", StepVerdict::good, "100 times each way");
   expect("card rate", StepVerdict::good, " entries/s of 64 bytes");
-  expect("proxy write", StepVerdict::good, "200 writes of 4096 bytes are right");
+  expect("proxy write", StepVerdict::good, "100 writes of 4096 bytes are right");
   expect("data path", StepVerdict::good, "with gpu the card carries out its entries");
 }
+
+class GpuCardBringUpTest : public CardBringUpTest, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override { take_gpu(GetParam()); }
+};
+
+TEST_P(GpuCardBringUpTest, AKernelPostsToTheRingsOfTheCard) {
+  EXPECT_TRUE(run()) << text();
+  EXPECT_EQ(card_.fault(), "");
+  expect("card rings", StepVerdict::good, "fake0 itself carries them out, ");
+  expect("card write", StepVerdict::good, "100 writes of 4096 bytes are right");
+  expect("card immediate", StepVerdict::good, "100 times each way");
+  expect("card atomic", StepVerdict::good, "100 times each way");
+  expect("data path", StepVerdict::good,
+         "--data-path auto is gpu for a persistent kernel: the card carries out its entries");
+}
+
+TEST_P(GpuCardBringUpTest, ACardThatExecutesNothingIsAnError) {
+  card_.is_deaf = true;
+  options_.run.timeout = core::seconds(1);
+  expect_error("card write", "timed out waiting for", "--data-path cpu");
+  expect("data path", StepVerdict::error, "which does not work");
+}
+
+INSTANTIATE_TEST_SUITE_P(gpu, GpuCardBringUpTest, testing::Values("gpu:0"));
 
 TEST_F(CardBringUpTest, ARegisterWithoutWriteCombiningIsNamed) {
   fake_mlx5().combines_writes = false;
@@ -95,7 +120,7 @@ TEST_F(CardBringUpTest, ACardWithoutARegisterIsReplacedByAnEmulator) {
   fake().fail_with = EOPNOTSUPP;
   EXPECT_TRUE(run()) << text();
   expect("card rings", StepVerdict::warning, "not available: make a thread domain");
-  expect("proxy write", StepVerdict::good, "200 writes of 4096 bytes are right");
+  expect("proxy write", StepVerdict::good, "100 writes of 4096 bytes are right");
   expect("data path", StepVerdict::good, "with gpu a thread carries out its entries");
 }
 
@@ -104,7 +129,7 @@ TEST_F(CardBringUpTest, ACardThatExecutesNothingIsAWarningWithoutAGpu) {
   options_.run.timeout = core::seconds(1);
   EXPECT_TRUE(run()) << text();
   expect("card write", StepVerdict::warning, "timed out waiting for");
-  expect("proxy write", StepVerdict::good, "200 writes of 4096 bytes are right");
+  expect("proxy write", StepVerdict::good, "100 writes of 4096 bytes are right");
   expect("data path", StepVerdict::warning,
          "with gpu the card carries out its entries, which does not work");
 }
