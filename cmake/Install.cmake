@@ -67,3 +67,6 @@ install(DIRECTORY deploy/container deploy/grafana deploy/haproxy deploy/kubernet
 # All that is installed: programs, pages, library. Less than all that is built.
 add_custom_target(installed ALL)
 add_dependencies(installed installed-server installed-worker installed-tools offload_client_protocol)
+if(TARGET offload_doca)
+  add_dependencies(installed offload_doca)
+endif()

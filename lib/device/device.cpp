@@ -76,18 +76,6 @@ Support rdma_supports(Capability capability) {
   return {false, "an RDMA device has no memory"};
 }
 
-/// A PCI address with all its parts and in lower case, nothing for other text.
-std::optional<std::string> full_pci_address(std::string_view text) {
-  if (!is_pci_address(text)) return std::nullopt;
-  std::string address(text);
-  for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (std::count(address.begin(), address.end(), ':') == 1) address.insert(0, "0000:");
-  // nvidia-smi writes domains of eight digits, the kernel of four.
-  while (address.find(':') > 4 && address.front() == '0') address.erase(0, 1);
-  if (address.find('.') == std::string::npos) address.append(".0");
-  return address;
-}
-
 bool is_meant(const Device& device, std::string_view selector,
               const std::optional<std::string>& pci_address) {
   const std::string kind(name_of(device.kind));
@@ -173,6 +161,17 @@ bool is_pci_address(std::string_view text) {
   static const std::regex pattern(
       "([0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}([.][0-7])?");
   return std::regex_match(text.begin(), text.end(), pattern);
+}
+
+std::optional<std::string> full_pci_address(std::string_view text) {
+  if (!is_pci_address(text)) return std::nullopt;
+  std::string address(text);
+  for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (std::count(address.begin(), address.end(), ':') == 1) address.insert(0, "0000:");
+  // nvidia-smi writes domains of eight digits, the kernel of four.
+  while (address.find(':') > 4 && address.front() == '0') address.erase(0, 1);
+  if (address.find('.') == std::string::npos) address.append(".0");
+  return address;
 }
 
 const Device& find(const std::vector<Device>& devices, std::string_view selector) {

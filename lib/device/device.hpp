@@ -88,6 +88,9 @@ DeviceList list_rdma_devices();
 
 /// Returns whether `text` is "[domain:]bus:device[.function]", in hexadecimal.
 bool is_pci_address(std::string_view text);
+/// Returns a PCI address with its domain and function, in lower case: "0000:03:00.0" for "03:00";
+/// nothing for other text.
+std::optional<std::string> full_pci_address(std::string_view text);
 
 /// Returns the device of `devices` that `selector` names: "host", "gpu" or "rdma" (the first),
 /// "gpu:INDEX", "rdma:INDEX", a PCI address with or without its domain and function, or a name.

@@ -48,6 +48,13 @@ TEST(Find, ByPciAddressInEachOfItsForms) {
   EXPECT_EQ(found("0001:01:00.0"), 3);
 }
 
+TEST(PciAddress, IsCompletedWithDomainAndFunction) {
+  EXPECT_EQ(full_pci_address("03:00"), "0000:03:00.0");
+  EXPECT_EQ(full_pci_address("AF:00.1"), "0000:af:00.1");
+  EXPECT_EQ(full_pci_address("00000001:03:00.0"), "0001:03:00.0");
+  EXPECT_EQ(full_pci_address("mlx5_0"), std::nullopt);
+}
+
 TEST(PciAddress, IsToldFromOtherText) {
   for (const char* address : {"0000:01:00.0", "01:00.0", "1:0", "00000000:C1:00.7", "ab:cd"}) {
     EXPECT_TRUE(is_pci_address(address)) << address;

@@ -14,14 +14,14 @@ def printed_by(*command):
 def test_the_mission_is_configured_alone(tmp_path):
     off = [f"-D{name}=OFF" for name in re.findall(r"^(?:option|cmake_dependent_option)\((\w+)",
                                                   (ROOT / "cmake/Extensions.cmake").read_text(), re.MULTILINE)]
-    assert len(off) == 5
+    assert len(off) == 6
     printed_by("cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path, "-DOFFLOAD_CUDA=OFF", *off)
     targets = set(re.findall(r"^([\w-]+): phony$", printed_by("ninja", "-C", tmp_path, "-t", "targets", "all"), re.MULTILINE))
     assert {"offload-server", "offload-worker", "offload-client", "offload-ctl", "server_test"} <= targets
     assert not targets & PROGRAMS
     labels = printed_by("ctest", "--test-dir", tmp_path, "--print-labels").split()
     assert {"unit", "process"} <= set(labels)
-    assert not {"tasks", "rdma_tasks", "packets", "report", "doctor"} & set(labels)
+    assert not {"doca", "tasks", "rdma_tasks", "packets", "report", "doctor"} & set(labels)
 
 
 def test_each_unit_test_of_an_extension_has_its_label(tmp_path):

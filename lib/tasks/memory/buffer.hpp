@@ -142,6 +142,16 @@ class BufferRef {
   }
   ~BufferRef() { reset(); }
 
+  /// Another reference to a buffer that is in use.
+  [[nodiscard]] static BufferRef share(Buffer& buffer) noexcept {
+    ++buffer.references_;
+    return BufferRef(&buffer);
+  }
+  /// Takes over a reference that release() gave up.
+  [[nodiscard]] static BufferRef adopt(Buffer& buffer) noexcept { return BufferRef(&buffer); }
+  /// Gives up the reference, which stays counted: for an owner that cannot hold a BufferRef.
+  [[nodiscard]] Buffer* release() noexcept { return std::exchange(buffer_, nullptr); }
+
   /// Drops the reference.
   void reset() noexcept;
 

@@ -57,6 +57,16 @@ def test_a_program_that_links_it_is_answered(prefix, consumer, monkeypatch, stag
     assert run(consumer / "ask", str(server.port)) == "olleh\n"
 
 
+def test_a_program_for_doca_finds_the_library_by_one_variable(prefix, tmp_path):
+    files = list(prefix.rglob("doca-dma.pc"))
+    assert len(files) == (BUILD / "doca").is_dir()  # the extension may be left out
+    for file in files:
+        flags = run("pkg-config", "--cflags", "--libs", "doca-common", "doca-argp", "doca-dma",
+                    PKG_CONFIG_PATH=str(file.parent)).split()
+        run(os.environ.get("CC", "cc"), harness.ROOT / "tests/doca/program.c", *flags, "-o", tmp_path / "program")
+        assert "copied 'a text'" in run(tmp_path / "program")
+
+
 def test_device_code_compiles_without_the_sources(consumer):
     run(consumer / "post")
 

@@ -179,6 +179,18 @@ TEST_F(BufferTest, ReferencesAreCounted) {
   EXPECT_EQ(inventory_.free_count(), 8U);
 }
 
+TEST_F(BufferTest, AReferenceThatWasGivenUpStaysCountedUntilItIsAdopted) {
+  Buffer* const buffer = take().release();
+  EXPECT_EQ(buffer->references(), 1U);
+  EXPECT_EQ(inventory_.free_count(), 7U);
+  EXPECT_EQ(BufferRef::share(*buffer)->references(), 2U);
+  EXPECT_EQ(buffer->references(), 1U);
+  BufferRef adopted = BufferRef::adopt(*buffer);
+  EXPECT_EQ(buffer->references(), 1U);
+  adopted.reset();
+  EXPECT_EQ(inventory_.free_count(), 8U);
+}
+
 TEST_F(BufferTest, AssigningLetsGoOfTheFormer) {
   auto first = take();
   first = take();

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <utility>
+
+#include "core/log.hpp"
+#include "doca/guard.hpp"
+#include "doca/include/doca_ctx.h"
+#include "doca/pe.hpp"
+
+using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
+using offload::progress::Context;
+
+doca_ctx::~doca_ctx() {
+  if (pe != nullptr) std::erase(pe->contexts, this);
+}
+
+void doca_ctx::change_state(doca_ctx_states to) noexcept {
+  const doca_ctx_states from = std::exchange(state, to);
+  if (state_callback != nullptr) state_callback(user_data, this, from, to);
+}
+
+void doca_ctx::task_ended(doca_task& task, doca_error_t status) noexcept {
+  task.status = status;
+  // The context is in its stop(), which may be a call of the program: the callback has to wait.
+  if (state == DOCA_CTX_STATE_STOPPING) {
+    task.has_ended = true;
+    task.next_ended = nullptr;
+    (last_ended_ != nullptr ? last_ended_->next_ended : first_ended_) = &task;
+    last_ended_ = &task;
+    ++ended_;
+    return;
+  }
+  if (status != DOCA_SUCCESS) stop();
+  task.call_back();
+}
+
+bool doca_ctx::stop() noexcept {
+  change_state(DOCA_CTX_STATE_STOPPING);
+  if (context().state() == Context::State::running) context().stop();
+  if (!pe->in_turn && can_be_idle()) {
+    change_state(DOCA_CTX_STATE_IDLE);
+    return true;
+  }
+  pe->stopping.push_back(this);  // there is room
+  return false;
+}
+
+bool doca_ctx::report_ended() noexcept {
+  const bool had_any = first_ended_ != nullptr;
+  while (doca_task* const task = first_ended_) {
+    first_ended_ = task->next_ended;
+    if (first_ended_ == nullptr) last_ended_ = nullptr;
+    --ended_;
+    task->has_ended = false;
+    task->call_back();
+  }
+  return had_any;
+}
+
+bool doca_ctx::can_be_idle() noexcept {
+  return context().state() == Context::State::idle && ended_ == 0 && has_all_tasks();
+}
+
+std::size_t doca_ctx::in_flight() const noexcept {
+  return const_cast<doca_ctx*>(this)->context().in_flight() + ended_;
+}
+
+doca_error_t doca_ctx_start(doca_ctx* ctx) {
+  if (ctx == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (ctx->state != DOCA_CTX_STATE_IDLE || ctx->pe == nullptr || !ctx->is_configured()) {
+    return DOCA_ERROR_BAD_STATE;
+  }
+  const doca_error_t result = guarded(__func__, [&] { ctx->context().start(); });
+  if (result == DOCA_SUCCESS) ctx->change_state(DOCA_CTX_STATE_RUNNING);
+  return result;
+}
+
+doca_error_t doca_ctx_stop(doca_ctx* ctx) {
+  if (ctx == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (ctx->state == DOCA_CTX_STATE_IDLE) return DOCA_SUCCESS;
+  if (ctx->state == DOCA_CTX_STATE_STOPPING) return DOCA_ERROR_IN_PROGRESS;
+  return ctx->stop() ? DOCA_SUCCESS : DOCA_ERROR_IN_PROGRESS;
+}
+
+doca_error_t doca_ctx_get_state(const doca_ctx* ctx, doca_ctx_states* state) {
+  if (any_null(ctx, state)) return DOCA_ERROR_INVALID_VALUE;
+  *state = ctx->state;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_ctx_get_num_inflight_tasks(const doca_ctx* ctx, size_t* num_inflight_tasks) {
+  if (any_null(ctx, num_inflight_tasks)) return DOCA_ERROR_INVALID_VALUE;
+  *num_inflight_tasks = ctx->in_flight();
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_ctx_get_event_driven_supported(const doca_ctx* ctx,
+                                                 uint8_t* event_driven_supported) {
+  if (any_null(ctx, event_driven_supported)) return DOCA_ERROR_INVALID_VALUE;
+  *event_driven_supported = 1;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_ctx_set_user_data(doca_ctx* ctx, doca_data user_data) {
+  if (ctx == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  ctx->user_data = user_data;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_ctx_get_user_data(const doca_ctx* ctx, doca_data* user_data) {
+  if (any_null(ctx, user_data)) return DOCA_ERROR_INVALID_VALUE;
+  *user_data = ctx->user_data;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_ctx_set_state_changed_cb(doca_ctx* ctx,
+                                           doca_ctx_state_changed_callback_t callback) {
+  if (ctx == nullptr || callback == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (ctx->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  ctx->state_callback = callback;
+  return DOCA_SUCCESS;
+}
+
+void doca_ctx_flush_tasks(doca_ctx* ctx) {
+  if (ctx != nullptr) ctx->context().flush();
+}

@@ -1,0 +1,60 @@
+/// Memory of the program that devices may access.
+///
+/// Its life: create, set the range and the rights, add devices, start; then buffers of it are taken
+/// from inventories. Stop it only when all of them are returned. Setup calls return
+/// DOCA_ERROR_INVALID_VALUE if an argument is NULL and DOCA_ERROR_BAD_STATE if the state does not
+/// allow them. One thread at a time.
+#ifndef DOCA_MMAP_H_
+#define DOCA_MMAP_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "doca_dev.h"
+#include "doca_error.h"
+#include "doca_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+struct doca_mmap;
+
+/// Called when an mmap is destroyed or given another range, so that its memory may be freed.
+typedef void (*doca_mmap_memrange_free_cb_t)(void *addr, size_t len, void *cookie);
+
+/// Creates a stopped mmap without a range, whose rights are local reading and writing.
+doca_error_t doca_mmap_create(struct doca_mmap **mmap);
+/// Stops it if it is started, and frees it. DOCA_ERROR_IN_USE while buffers of it exist.
+doca_error_t doca_mmap_destroy(struct doca_mmap *mmap);
+/// Brings the memory into RAM and locks it there. DOCA_ERROR_NOT_PERMITTED without a range or
+/// a device.
+doca_error_t doca_mmap_start(struct doca_mmap *mmap);
+/// DOCA_ERROR_IN_USE while buffers of it exist; then it stays started.
+doca_error_t doca_mmap_stop(struct doca_mmap *mmap);
+
+/// DOCA_ERROR_ALREADY_EXIST if it has the device.
+doca_error_t doca_mmap_add_dev(struct doca_mmap *mmap, struct doca_dev *dev);
+/// DOCA_ERROR_NOT_FOUND if it does not have the device.
+doca_error_t doca_mmap_rm_dev(struct doca_mmap *mmap, struct doca_dev *dev);
+/// `access`: flags of doca_access_flag. DOCA_ERROR_INVALID_VALUE for unknown ones.
+doca_error_t doca_mmap_set_permissions(struct doca_mmap *mmap, uint32_t access);
+/// Sets the memory, which must outlive the mmap. DOCA_ERROR_INVALID_VALUE if it is empty.
+doca_error_t doca_mmap_set_memrange(struct doca_mmap *mmap, void *addr, size_t len);
+/// DOCA_ERROR_NOT_FOUND if none was set.
+doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, size_t *len);
+/// NULL: no callback.
+doca_error_t doca_mmap_set_free_cb(struct doca_mmap *mmap, doca_mmap_memrange_free_cb_t callback,
+                                   void *cookie);
+doca_error_t doca_mmap_set_user_data(struct doca_mmap *mmap, union doca_data user_data);
+doca_error_t doca_mmap_get_user_data(const struct doca_mmap *mmap, union doca_data *user_data);
+/// The number of buffers of it that exist.
+doca_error_t doca_mmap_get_num_bufs(const struct doca_mmap *mmap, uint32_t *num_bufs);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,144 @@
+#include "doca/mmap.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "doca/guard.hpp"
+#include "memory/range.hpp"
+
+namespace offload::doca {
+namespace {
+
+using memory::Access;
+
+constexpr std::uint32_t kAllFlags = (DOCA_ACCESS_FLAG_PCI_RELAXED_ORDERING << 1) - 1;
+
+/// The rights of a region. A right to write of others includes that of the process, as a region
+/// that others write must be writable.
+Access access_of(std::uint32_t flags) noexcept {
+  constexpr std::uint32_t kWriting = DOCA_ACCESS_FLAG_LOCAL_READ_WRITE |
+                                     DOCA_ACCESS_FLAG_RDMA_WRITE | DOCA_ACCESS_FLAG_RDMA_ATOMIC |
+                                     DOCA_ACCESS_FLAG_PCI_READ_WRITE;
+  Access access = Access::local_read;
+  const auto add = [&](std::uint32_t any_of, Access added) {
+    if ((flags & any_of) != 0) access = access | added;
+  };
+  add(kWriting, Access::local_write);
+  add(DOCA_ACCESS_FLAG_RDMA_READ, Access::remote_read);
+  add(DOCA_ACCESS_FLAG_RDMA_WRITE, Access::remote_write);
+  add(DOCA_ACCESS_FLAG_RDMA_ATOMIC, Access::remote_atomic);
+  add(DOCA_ACCESS_FLAG_PCI_READ_ONLY | DOCA_ACCESS_FLAG_PCI_READ_WRITE, Access::peer_pcie);
+  return access;
+}
+
+auto find_device(doca_mmap& mmap, const doca_dev* dev) noexcept {
+  return std::find_if(mmap.devices.begin(), mmap.devices.end(),
+                      [&](const DeviceUse& use) { return use.get() == dev; });
+}
+
+}  // namespace
+}  // namespace offload::doca
+
+using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
+
+doca_error_t doca_mmap_create(doca_mmap** mmap) {
+  if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  return guarded(__func__, [&] { *mmap = new doca_mmap; });
+}
+
+doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
+  if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
+  mmap->region.reset();
+  mmap->free_memory();
+  delete mmap;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_start(doca_mmap* mmap) {
+  if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap->region) return DOCA_ERROR_BAD_STATE;
+  if (mmap->memory.empty() || mmap->devices.empty()) return DOCA_ERROR_NOT_PERMITTED;
+  const doca_error_t result = guarded(__func__, [&] {
+    mmap->region.emplace(offload::memory::RegionOptions{"mmap", access_of(mmap->access)},
+                         std::vector{offload::memory::borrow_range(mmap->memory)});
+    mmap->region->start();
+  });
+  if (result != DOCA_SUCCESS) mmap->region.reset();
+  return result;
+}
+
+doca_error_t doca_mmap_stop(doca_mmap* mmap) {
+  if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (!mmap->region) return DOCA_ERROR_BAD_STATE;
+  if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
+  mmap->region.reset();
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_add_dev(doca_mmap* mmap, doca_dev* dev) {
+  if (any_null(mmap, dev)) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap->region) return DOCA_ERROR_BAD_STATE;
+  if (find_device(*mmap, dev) != mmap->devices.end()) return DOCA_ERROR_ALREADY_EXIST;
+  return guarded(__func__, [&] { mmap->devices.emplace_back(*dev); });
+}
+
+doca_error_t doca_mmap_rm_dev(doca_mmap* mmap, doca_dev* dev) {
+  if (any_null(mmap, dev)) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap->region) return DOCA_ERROR_BAD_STATE;
+  const auto found = find_device(*mmap, dev);
+  if (found == mmap->devices.end()) return DOCA_ERROR_NOT_FOUND;
+  mmap->devices.erase(found);
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_set_permissions(doca_mmap* mmap, uint32_t access) {
+  if (mmap == nullptr || (access & ~kAllFlags) != 0) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap->region) return DOCA_ERROR_BAD_STATE;
+  mmap->access = access;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_set_memrange(doca_mmap* mmap, void* addr, size_t len) {
+  if (any_null(mmap, addr) || len == 0) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap->region) return DOCA_ERROR_BAD_STATE;
+  mmap->free_memory();
+  mmap->memory = {static_cast<std::byte*>(addr), len};
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_get_memrange(const doca_mmap* mmap, void** addr, size_t* len) {
+  if (any_null(mmap, addr, len)) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap->memory.empty()) return DOCA_ERROR_NOT_FOUND;
+  *addr = mmap->memory.data();
+  *len = mmap->memory.size();
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_set_free_cb(doca_mmap* mmap, doca_mmap_memrange_free_cb_t callback,
+                                   void* cookie) {
+  if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap->region) return DOCA_ERROR_BAD_STATE;
+  mmap->free_callback = callback;
+  mmap->free_cookie = cookie;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_set_user_data(doca_mmap* mmap, doca_data user_data) {
+  if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  mmap->user_data = user_data;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_get_user_data(const doca_mmap* mmap, doca_data* user_data) {
+  if (any_null(mmap, user_data)) return DOCA_ERROR_INVALID_VALUE;
+  *user_data = mmap->user_data;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_get_num_bufs(const doca_mmap* mmap, uint32_t* num_bufs) {
+  if (any_null(mmap, num_bufs)) return DOCA_ERROR_INVALID_VALUE;
+  *num_bufs = static_cast<std::uint32_t>(mmap->buffers());
+  return DOCA_SUCCESS;
+}

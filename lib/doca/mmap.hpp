@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "doca/device.hpp"
+#include "doca/include/doca_mmap.h"
+#include "memory/region.hpp"
+
+/// A memory::MemoryRegion, which exists while the mmap is started, and what it is made of.
+struct doca_mmap {
+  std::optional<offload::memory::MemoryRegion> region;
+  std::span<std::byte> memory;
+  std::uint32_t access = DOCA_ACCESS_FLAG_LOCAL_READ_WRITE;
+  std::vector<offload::doca::DeviceUse> devices;
+  doca_mmap_memrange_free_cb_t free_callback = nullptr;
+  void* free_cookie = nullptr;
+  doca_data user_data{};
+
+  [[nodiscard]] std::size_t buffers() const noexcept { return region ? region->users() : 0; }
+  /// Tells the program that its memory is not used any more.
+  void free_memory() noexcept {
+    if (free_callback != nullptr && !memory.empty()) {
+      free_callback(memory.data(), memory.size(), free_cookie);
+    }
+    memory = {};
+  }
+};

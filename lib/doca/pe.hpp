@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "doca/include/doca_pe.h"
+#include "progress/context.hpp"
+#include "progress/engine.hpp"
+#include "progress/task.hpp"
+
+/// A task of the C interface beside the task of the library that it stands for.
+struct doca_task {
+  doca_task() = default;
+  doca_task& operator=(doca_task&&) = delete;
+
+  /// Gives the library's task what the program set: called before each submission. An error means
+  /// that the arguments are invalid.
+  virtual offload::core::Status prepare() noexcept = 0;
+  /// Drops what prepare() took.
+  virtual void let_go() noexcept = 0;
+  /// Calls the program's callback for the end.
+  virtual void call_back() noexcept = 0;
+  /// Returns it to its context.
+  virtual void release() noexcept = 0;
+
+  doca_ctx* ctx = nullptr;
+  offload::progress::Task* task = nullptr;  ///< null: free
+  doca_data user_data{};
+  doca_error_t status = DOCA_SUCCESS;  ///< of the last end
+  doca_task* next_ended = nullptr;     ///< in the context's list
+  bool has_ended = false;              ///< its callback is still to be called
+
+  /// Returns whether the library owns it.
+  [[nodiscard]] bool in_flight() const noexcept {
+    return has_ended || task->state() == offload::progress::Task::State::submitted;
+  }
+
+ protected:
+  ~doca_task() = default;
+};
+
+/// A context of the C interface beside the context of the library that it stands for.
+///
+/// The library's context ends its tasks within stop(). The program's callbacks shall come from
+/// doca_pe_progress(): tasks that end in a stop wait in a list for the end of the turn, and this
+/// context is stopping until all of them were reported and all tasks were freed.
+struct doca_ctx {
+  doca_ctx() = default;
+  doca_ctx& operator=(doca_ctx&&) = delete;
+  virtual ~doca_ctx();
+
+  virtual offload::progress::Context& context() noexcept = 0;
+  /// Returns whether all that a start needs is configured.
+  [[nodiscard]] virtual bool is_configured() const noexcept = 0;
+  /// Returns whether the program holds no task of it.
+  [[nodiscard]] virtual bool has_all_tasks() const noexcept = 0;
+
+  /// For a receiver: reports the end of a task with `status`, or keeps it for the end of the turn.
+  /// A failure stops the context.
+  void task_ended(doca_task& task, doca_error_t status) noexcept;
+  /// Stops a running context. Returns whether it is idle.
+  bool stop() noexcept;
+  void change_state(doca_ctx_states to) noexcept;
+  /// Reports tasks that ended in a stop. Returns whether there were any.
+  bool report_ended() noexcept;
+  /// Returns whether a stopping context can become idle.
+  [[nodiscard]] bool can_be_idle() noexcept;
+  [[nodiscard]] std::size_t in_flight() const noexcept;
+
+  doca_pe* pe = nullptr;
+  doca_ctx_states state = DOCA_CTX_STATE_IDLE;
+  doca_data user_data{};
+  doca_ctx_state_changed_callback_t state_callback = nullptr;
+  std::size_t graph_nodes = 0;  ///< of graphs, which run tasks of it
+
+ private:
+  doca_task* first_ended_ = nullptr;
+  doca_task* last_ended_ = nullptr;
+  std::size_t ended_ = 0;
+};
+
+/// A progress engine, and the contexts that are connected to it.
+struct doca_pe {
+  offload::progress::Engine engine;
+  std::vector<doca_ctx*> contexts;
+  std::vector<doca_ctx*> stopping;  ///< with room for all of them
+  std::size_t graphs = 0;
+  bool in_turn = false;
+  bool is_armed = false;
+
+  /// Ends what turns of the engine left for after the turn. Returns whether there was anything.
+  bool settle() noexcept;
+};
+
+namespace offload::doca {
+
+/// Submits a task that the program owns.
+doca_error_t submit(doca_task* task, bool flush) noexcept;
+
+}  // namespace offload::doca
