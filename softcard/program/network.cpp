@@ -42,7 +42,7 @@ void Network::send(std::uint32_t address, std::span<const std::byte> datagram) {
   to.sin_family = AF_INET;
   to.sin_port = htons(kPort);
   to.sin_addr.s_addr = htonl(address);
-  // What cannot be sent is lost, as elsewhere on the way.
+  // A datagram that cannot be sent is lost, as on the way.
   static_cast<void>(::sendto(fd_.get(), datagram.data(), datagram.size(), 0,
                              reinterpret_cast<const sockaddr*>(&to), sizeof to));
 }
