@@ -194,15 +194,33 @@ static void qp_event(const struct softcard_message *message)
 		qp->ib.event_handler(&event, qp->ib.qp_context);
 }
 
+static ssize_t take_mad(const char __user *from, size_t size)
+{
+	struct softcard_mad *mad;
+
+	if (size != sizeof(*mad))
+		return -EINVAL;
+	mad = memdup_user(from, size);
+	if (IS_ERR(mad))
+		return PTR_ERR(mad);
+	deliver_mad(mad);
+	kfree(mad);
+	return 0;
+}
+
 static ssize_t card_write(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
 	struct ib_event event = { .device = &device->ib };
 	struct softcard_message message;
 
-	if (size != sizeof(message))
+	if (size < sizeof(message))
 		return -EINVAL;
 	if (copy_from_user(&message, from, sizeof(message)))
 		return -EFAULT;
+	if (message.kind == SOFTCARD_MAD)
+		return take_mad(from + sizeof(message), size - sizeof(message)) ?: size;
+	if (size != sizeof(message))
+		return -EINVAL;
 	switch (message.kind) {
 	case SOFTCARD_CONFIGURE:
 		if (message.version != SOFTCARD_VERSION)

@@ -50,6 +50,14 @@ struct soft_cq {
 	struct ib_cq ib;
 	struct area entries, record;
 	u32 number;
+	/* The kernel's own */
+	bool is_kernel, is_armed;
+	struct list_head held;
+};
+
+struct soft_ah {
+	struct ib_ah ib;
+	struct rdma_ah_attr attr;
 };
 
 struct soft_srq {
@@ -65,6 +73,7 @@ struct soft_qp {
 	struct ib_qp_attr attr;
 	struct ib_qp_init_attr init;
 	struct mutex change;
+	bool is_manager;
 };
 
 struct soft_device {
@@ -111,8 +120,22 @@ int map_page(struct vm_area_struct *vma, struct page *page);
 /* memory.c: protection domains and memory */
 u32 number_of(struct ib_pd *ib);
 
+/* mad.c: the queue pair of the kernel's connection manager */
+void init_kernel_cq(struct soft_cq *cq);
+void drain_kernel_cq(struct soft_cq *cq);
+int poll_kernel_cq(struct ib_cq *ib, int count, struct ib_wc *wc);
+int arm_kernel_cq(struct ib_cq *ib, enum ib_cq_notify_flags flags);
+int create_manager(struct soft_qp *qp);
+void flush_manager(struct soft_qp *qp);
+void destroy_manager(struct soft_qp *qp);
+int post_manager_recv(struct ib_qp *ib, const struct ib_recv_wr *first, const struct ib_recv_wr **bad);
+int post_manager_send(struct ib_qp *ib, const struct ib_send_wr *first, const struct ib_send_wr **bad);
+void deliver_mad(const struct softcard_mad *mad);
+void stop_messages(void);
+
 /* Each of these files has its part of the device's operations. */
-extern const struct ib_device_ops memory_operations, queue_operations, pair_operations;
+extern const struct ib_device_ops mad_operations, memory_operations, queue_operations,
+	pair_operations;
 
 /* Removes an object to which events go. */
 void forget(struct xarray *from, u32 number);

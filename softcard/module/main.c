@@ -10,6 +10,7 @@
 #include <linux/platform_device.h>
 #include <net/addrconf.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_mad.h>
 
 #include "device.h"
 
@@ -54,6 +55,7 @@ static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struc
 	attr->max_pkeys = 1;
 	attr->max_ah = 4096;
 	attr->local_ca_ack_delay = 16;
+	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	if (udata && udata->outlen) {
 		struct mlx5_ib_query_device_resp answer = {};
 		size_t size = min(udata->outlen, sizeof(answer));
@@ -86,7 +88,8 @@ static int port_immutable(struct ib_device *ib, u32 port, struct ib_port_immutab
 {
 	immutable->pkey_tbl_len = 1;
 	immutable->gid_tbl_len = 64;
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_ETH_AH;
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
 
@@ -194,6 +197,7 @@ static int make_device(void)
 	addrconf_addr_eui48((u8 *)&device->ib.node_guid, network->dev_addr);
 	strscpy(device->ib.node_desc, "softcard", sizeof(device->ib.node_desc));
 	ib_set_device_ops(&device->ib, &operations);
+	ib_set_device_ops(&device->ib, &mad_operations);
 	ib_set_device_ops(&device->ib, &memory_operations);
 	ib_set_device_ops(&device->ib, &queue_operations);
 	ib_set_device_ops(&device->ib, &pair_operations);
@@ -210,6 +214,7 @@ static int make_device(void)
 static void remove_device(void)
 {
 	ib_unregister_device(&device->ib);
+	stop_messages();
 	ib_dealloc_device(&device->ib);
 	dev_put(network);
 }

@@ -31,6 +31,12 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	u32 number;
 	int error;
 
+	if (attr->qp_type == IB_QPT_GSI && !udata) {
+		mutex_init(&qp->change);
+		qp->init = *attr;
+		qp->attr.qp_state = IB_QPS_RESET;
+		return create_manager(qp);
+	}
 	if (!udata || (attr->qp_type != IB_QPT_RC && attr->qp_type != IB_QPT_UC) || attr->create_flags)
 		return -EOPNOTSUPP;
 	error = ib_copy_from_udata(&wanted, udata, min(sizeof(wanted), udata->inlen));
@@ -191,7 +197,7 @@ static int modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct
 		goto out;
 	}
 	state_of(attr, mask, &request.state);
-	error = ask(SOFTCARD_MODIFY_QP, ib->qp_num, &request);
+	error = qp->is_manager ? 0 : ask(SOFTCARD_MODIFY_QP, ib->qp_num, &request);
 	if (error)
 		goto out;
 	mutex_lock(&objects);
@@ -199,6 +205,8 @@ static int modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct
 	if (mask & IB_QP_STATE)
 		qp->attr.qp_state = next;
 	mutex_unlock(&objects);
+	if (qp->is_manager && mask & IB_QP_STATE && next == IB_QPS_ERR)
+		flush_manager(qp);
 out:
 	mutex_unlock(&qp->change);
 	return error;
@@ -221,6 +229,10 @@ static int destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 {
 	struct soft_qp *qp = container_of(ib, struct soft_qp, ib);
 
+	if (qp->is_manager) {
+		destroy_manager(qp);
+		return 0;
+	}
 	ask(SOFTCARD_FREE_QP, ib->qp_num, NULL);
 	forget(&qps, ib->qp_num);
 	free_area(&qp->record);
@@ -228,23 +240,12 @@ static int destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	return 0;
 }
 
-/* Only kernel clients use these. */
-static int post_send(struct ib_qp *qp, const struct ib_send_wr *first, const struct ib_send_wr **bad)
-{
-	return -EOPNOTSUPP;
-}
-
-static int post_recv(struct ib_qp *qp, const struct ib_recv_wr *first, const struct ib_recv_wr **bad)
-{
-	return -EOPNOTSUPP;
-}
-
 const struct ib_device_ops pair_operations = {
 	.create_qp = create_qp,
 	.destroy_qp = destroy_qp,
 	.modify_qp = modify_qp,
-	.post_recv = post_recv,
-	.post_send = post_send,
+	.post_recv = post_manager_recv,
+	.post_send = post_manager_send,
 	.query_qp = query_qp,
 
 	INIT_RDMA_OBJ_SIZE(ib_qp, soft_qp, ib),

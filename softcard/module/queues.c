@@ -17,8 +17,11 @@ static int create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr, struc
 	struct mlx5_ib_create_cq wanted = {};
 	int error;
 
-	if (!udata)
-		return -EOPNOTSUPP;
+	if (!udata) {
+		init_kernel_cq(cq);
+		ib->cqe = attr->cqe;
+		return 0;
+	}
 	error = ib_copy_from_udata(&wanted, udata, min(sizeof(wanted), udata->inlen));
 	if (error)
 		return error;
@@ -70,6 +73,10 @@ static int destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
 {
 	struct soft_cq *cq = container_of(ib, struct soft_cq, ib);
 
+	if (cq->is_kernel) {
+		drain_kernel_cq(cq);
+		return 0;
+	}
 	ask(SOFTCARD_FREE_CQ, cq->number, NULL);
 	forget(&cqs, cq->number);
 	free_area(&cq->record);
@@ -166,26 +173,15 @@ static int destroy_srq(struct ib_srq *ib, struct ib_udata *udata)
 	return 0;
 }
 
-/* Only kernel clients use these. */
-static int poll_cq(struct ib_cq *cq, int count, struct ib_wc *wc)
-{
-	return -EOPNOTSUPP;
-}
-
-static int arm_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
-{
-	return -EOPNOTSUPP;
-}
-
 const struct ib_device_ops queue_operations = {
 	.create_cq = create_cq,
 	.create_srq = create_srq,
 	.destroy_cq = destroy_cq,
 	.destroy_srq = destroy_srq,
 	.modify_srq = modify_srq,
-	.poll_cq = poll_cq,
+	.poll_cq = poll_kernel_cq,
 	.query_srq = query_srq,
-	.req_notify_cq = arm_cq,
+	.req_notify_cq = arm_kernel_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, soft_cq, ib),
 	INIT_RDMA_OBJ_SIZE(ib_srq, soft_srq, ib),
