@@ -285,7 +285,7 @@ Card::Result Card::ask_peer(QueuePair& pair, const Entry& entry, Syndrome& syndr
   const Answer answer =
       found == pairs_.end() ? Answer::none : respond(found->second, &pair, request, message_);
   if (answer == Answer::not_yet) return Result::waits;
-  if (pair.is_unreliable) return Result::done;  // nobody tells the sender whether it was lost
+  if (pair.is_unreliable) return Result::done;  // the peer does not say that it was lost
   switch (answer) {
     case Answer::no_receive: return without_receive(pair, found->second.rnr_timer, syndrome);
     case Answer::none: return without_peer(pair, syndrome);
@@ -361,7 +361,7 @@ Card::Syndrome Card::gather(const QueuePair& pair, const Entry& entry,
   return Syndrome::none;
 }
 
-/// Copies to what `buffers` have from `offset` on.
+/// Copies to `buffers`, from byte `offset` of them on.
 Card::Syndrome Card::scatter(QueuePair& pair, std::span<const LocalBuffer> buffers,
                              std::uint64_t offset, std::span<const std::byte> message) {
   for (const LocalBuffer& buffer : buffers) {

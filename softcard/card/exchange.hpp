@@ -68,7 +68,7 @@ struct Exchange {
   std::uint8_t rnr_timer = 0;    ///< of the peer
 };
 
-/// What the responder knows of the request that comes in, and of the one before it.
+/// The responder's record of the request that comes in, and of the one before it.
 struct Arrival {
   std::vector<bool> parts;
   std::uint32_t arrived = 0;

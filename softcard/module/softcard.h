@@ -28,6 +28,7 @@ enum softcard_request_kind {
 	SOFTCARD_NEW_QP,
 	SOFTCARD_MODIFY_QP,
 	SOFTCARD_FREE_QP,
+	SOFTCARD_SEND_MAD, /* to the card of the address in mad.to */
 };
 
 /* Memory of an owner: mapped from the device file, whole pages. */
@@ -108,6 +109,13 @@ struct softcard_state {
 	__u8 peer_gid[16];
 };
 
+/* A message of the kernel's connection manager. */
+struct softcard_mad {
+	__u8 from[16]; /* GIDs */
+	__u8 to[16];
+	__u8 bytes[256];
+};
+
 struct softcard_request {
 	__u64 id;
 	__u32 kind;
@@ -119,7 +127,8 @@ struct softcard_request {
 		struct softcard_srq srq;
 		struct softcard_qp qp;
 		struct softcard_state state;
-		__u8 room[240];
+		struct softcard_mad mad;
+		__u8 room[304];
 	};
 };
 
@@ -133,6 +142,7 @@ enum softcard_message_kind {
 	SOFTCARD_QP_EVENT,
 	SOFTCARD_QP_STATE, /* value: the state that the card changed to itself */
 	SOFTCARD_DEVICE_EVENT,
+	SOFTCARD_MAD, /* has come from another card: struct softcard_mad follows */
 };
 
 enum softcard_flags {

@@ -77,6 +77,16 @@ void Link::tell(softcard_message_kind kind, std::uint32_t number, std::int32_t v
   write(message);
 }
 
+void Link::deliver(const softcard_mad& message) {
+  struct {
+    softcard_message head;
+    softcard_mad mad;
+  } whole{};
+  whole.head.kind = SOFTCARD_MAD;
+  whole.mad = message;
+  core::check_errno(::write(fd_.get(), &whole, sizeof whole), "write to the module");
+}
+
 Area Link::map(const softcard_area& area, bool writable) const {
   Area mapped;
   mapped.mapping = Mapping(fd_.get(), area.map_offset, area.map_length, writable);

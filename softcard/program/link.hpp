@@ -47,6 +47,9 @@ class Link {
   void answer(const softcard_request& request, int error);
   void tell(softcard_message_kind kind, std::uint32_t number, std::int32_t value = 0);
 
+  /// Hands over a message that has come from another card.
+  void deliver(const softcard_mad& message);
+
   /// Throws Error.
   [[nodiscard]] Area map(const softcard_area& area, bool writable = true) const;
 

@@ -82,14 +82,14 @@ int run(const Options& options) {
   if (options.late_completions) card.set_late_completions(options.seed);
   Network network(options.lost_percent, options.seed);
   card.set_wire(&network);
-  Objects objects(link, card);
+  Objects objects(link, card, network);
   core::log_info("ready");
   Idling idling;
   std::string fault;
   constexpr int kTurnsPerSignal = 256;
   for (int turn = 0;; ++turn) {
     const bool worked = objects.progress();
-    idling.turn(network.receive(card) || worked);
+    idling.turn(network.receive(card, link) || worked);
     if (card.fault() != fault) {
       fault = card.fault();
       core::log_error("{}", fault);

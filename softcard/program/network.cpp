@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "core/error.hpp"
 
@@ -15,6 +16,9 @@ constexpr int kBufferBytes = 16 << 20;
 constexpr std::size_t kMostBytes = 16 << 10;
 /// Datagrams in one turn at most, so that queues get their turn too.
 constexpr int kMostInTurn = 64;
+/// A message of the kernel's connection manager begins so; a request of a card does not.
+constexpr std::uint32_t kMessageMagic = 0x444d'4f53;
+constexpr std::size_t kMessageBytes = sizeof kMessageMagic + sizeof(softcard_mad);
 
 }  // namespace
 
@@ -42,20 +46,34 @@ void Network::send(std::uint32_t address, std::span<const std::byte> datagram) {
   to.sin_family = AF_INET;
   to.sin_port = htons(kPort);
   to.sin_addr.s_addr = htonl(address);
-  // What cannot be sent is lost, as elsewhere on the way.
+  // A datagram that cannot be sent is lost, as on the way.
   static_cast<void>(::sendto(fd_.get(), datagram.data(), datagram.size(), 0,
                              reinterpret_cast<const sockaddr*>(&to), sizeof to));
 }
 
-bool Network::receive(rdma::model::Card& card) {
+void Network::send(std::uint32_t address, const softcard_mad& message) {
+  std::array<std::byte, kMessageBytes> datagram;
+  std::memcpy(datagram.data(), &kMessageMagic, sizeof kMessageMagic);
+  std::memcpy(datagram.data() + sizeof kMessageMagic, &message, sizeof message);
+  send(address, datagram);
+}
+
+bool Network::receive(rdma::model::Card& card, Link& link) {
   for (int count = 0; count < kMostInTurn; ++count) {
     sockaddr_in from{};
     socklen_t size = sizeof from;
     const auto length = ::recvfrom(fd_.get(), room_.data(), room_.size(), 0,
                                    reinterpret_cast<sockaddr*>(&from), &size);
     if (length < 0) return count != 0;
-    card.receive(ntohl(from.sin_addr.s_addr),
-                 std::span(room_).first(static_cast<std::size_t>(length)));
+    const auto datagram = std::span(room_).first(static_cast<std::size_t>(length));
+    if (datagram.size() == kMessageBytes &&
+        std::memcmp(datagram.data(), &kMessageMagic, sizeof kMessageMagic) == 0) {
+      softcard_mad message{};
+      std::memcpy(&message, datagram.data() + sizeof kMessageMagic, sizeof message);
+      link.deliver(message);
+    } else {
+      card.receive(ntohl(from.sin_addr.s_addr), datagram);
+    }
   }
   return true;
 }

@@ -8,6 +8,7 @@
 
 #include "core/fd.hpp"
 #include "softcard/card/card.hpp"
+#include "softcard/program/link.hpp"
 
 namespace offload::softcard {
 
@@ -21,8 +22,11 @@ class Network : public rdma::model::Wire {
   Network(std::uint32_t lost_percent, std::uint32_t seed);
 
   void send(std::uint32_t address, std::span<const std::byte> datagram) override;
-  /// Hands the datagrams that have come to the card. Returns whether there were any.
-  bool receive(rdma::model::Card& card);
+  /// Sends a message of the kernel's connection manager to the card of that address.
+  void send(std::uint32_t address, const softcard_mad& message);
+  /// Hands the datagrams that have come to the card or to the module. Returns whether there were
+  /// any.
+  bool receive(rdma::model::Card& card, Link& link);
 
  private:
   core::Fd fd_;

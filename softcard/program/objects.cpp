@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 #include <iterator>
+#include <span>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -61,18 +62,24 @@ model::RemoteRights rights_of(std::uint32_t access) {
           (access & IBV_ACCESS_REMOTE_ATOMIC) != 0};
 }
 
-/// Returns the IPv4 address of the peer's card; 0: it is this one. Throws Error.
-std::uint32_t address_of_peer(const softcard_state& wanted) {
-  if (std::equal(std::begin(wanted.peer_gid), std::end(wanted.peer_gid), wanted.own_gid)) return 0;
+/// Returns the IPv4 address in a GID. Throws Error.
+std::uint32_t address_in(std::span<const std::uint8_t, 16> gid) {
   constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  if (!std::equal(std::begin(kMapped), std::end(kMapped), wanted.peer_gid)) {
+  if (!std::equal(std::begin(kMapped), std::end(kMapped), gid.begin())) {
     throw core::Error(core::ErrorCode::not_supported,
                       "a peer on another machine is not named by an address of IPv4",
                       {core::Cause::Domain::system, EOPNOTSUPP});
   }
   std::uint32_t address = 0;
-  for (int i = 12; i < 16; ++i) address = address << 8 | wanted.peer_gid[i];
+  for (const std::uint8_t byte : gid.last<4>()) address = address << 8 | byte;
   return address;
+}
+
+/// Returns the IPv4 address of the peer's card; 0: it is this one. Throws Error.
+std::uint32_t address_of_peer(const softcard_state& wanted) {
+  const bool is_here =
+      std::equal(std::begin(wanted.peer_gid), std::end(wanted.peer_gid), wanted.own_gid);
+  return is_here ? 0 : address_in(wanted.peer_gid);
 }
 
 }  // namespace
@@ -144,6 +151,7 @@ void Objects::make(const softcard_request& request) {
     case SOFTCARD_MODIFY_SRQ: receives_.at(number).queue->set_limit(request.srq.limit); break;
     case SOFTCARD_NEW_QP: make_pair(number, request.qp); break;
     case SOFTCARD_MODIFY_QP: change_pair(number, request.state); break;
+    case SOFTCARD_SEND_MAD: network_.send(address_in(request.mad.to), request.mad); break;
     default: throw core::Error(core::ErrorCode::not_supported, "it is unknown");
   }
 }

@@ -5,6 +5,7 @@
 
 #include "softcard/card/card.hpp"
 #include "softcard/program/link.hpp"
+#include "softcard/program/network.hpp"
 #include "softcard/program/registers.hpp"
 
 namespace offload::softcard {
@@ -12,7 +13,10 @@ namespace offload::softcard {
 /// The objects that owners have made through the module, and the card that uses them. One thread.
 class Objects : public model::Events {
  public:
-  Objects(Link& link, model::Card& card) : link_(link), card_(card) { card_.set_events(this); }
+  Objects(Link& link, model::Card& card, Network& network)
+      : link_(link), card_(card), network_(network) {
+    card_.set_events(this);
+  }
 
   /// Answers the module's requests, looks at doorbells, and reports the events that are due.
   /// Returns whether there was something.
@@ -55,6 +59,7 @@ class Objects : public model::Events {
 
   Link& link_;
   model::Card& card_;
+  Network& network_;
   bool has_failed_ = false;
   std::map<std::uint32_t, Registers> registers_;
   std::map<std::uint32_t, Area> memory_;

@@ -104,6 +104,31 @@ TEST_F(SoftcardTest, SendsUseReceivesInTheirOrder) {
   }
 }
 
+// The records of both queues of a pair count at the same time.
+TEST_F(SoftcardTest, BothEndsSendAndReceive) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    for (Pair* pair : {&one_, &other_}) {
+      for (std::uint64_t receive = 0; receive < 3; ++receive) {
+        ASSERT_EQ(pair->post_receive(i, {there_.piece(0, 64)}), 0);
+      }
+    }
+    for (Pair* pair : {&one_, &other_}) {
+      for (std::uint64_t send = 0; send < 3; ++send) {
+        ibv_sge piece = here_.piece(0, 64);
+        ASSERT_EQ(pair->post(work(IBV_WR_SEND, i), {&piece, 1}), 0);
+      }
+      for (std::uint64_t send = 0; send < 3; ++send) {
+        ASSERT_EQ(pair->next_sent().status, IBV_WC_SUCCESS) << i;
+      }
+    }
+    for (Pair* pair : {&one_, &other_}) {
+      for (std::uint64_t receive = 0; receive < 3; ++receive) {
+        ASSERT_EQ(pair->next_came().wr_id, i);
+      }
+    }
+  }
+}
+
 TEST_F(SoftcardTest, AWriteWithAnImmediateUsesAReceive) {
   here_.fill(5);
   ASSERT_EQ(other_.post_receive(9, {}), 0);

@@ -52,7 +52,7 @@ class Content {
   std::uint64_t next_;
 };
 
-/// What a peer must know.
+/// The names and addresses that a peer must know.
 struct Introduction {
   std::array<std::uint32_t, kPairs> numbers{};
   std::uint64_t address = 0;
@@ -67,7 +67,7 @@ void read_all(int fd, void* data, std::size_t size) {
   require(::recv(fd, data, size, MSG_WAITALL) == static_cast<ssize_t>(size), "the peer is gone");
 }
 
-/// A queue pair with what this process does by it.
+/// A queue pair and the operations of this process on it.
 class Lane {
  public:
   Lane(ibv_pd* domain, std::size_t index, std::uint64_t operations, std::uint32_t seed)

@@ -1,0 +1,76 @@
+#include <fcntl.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "tests/softcard/fixture.hpp"
+
+/// The faults that the card can have. Each suite needs a card with an option of its name, or the
+/// number of its process.
+namespace offload::softcard::test {
+namespace {
+
+/// Writes once by a queue pair that is connected to itself.
+void expect_write(const Handle<ibv_context>& device) {
+  const auto domain = held(ibv_alloc_pd(device.get()), ibv_dealloc_pd, "a domain");
+  Memory memory(domain.get(), 64);
+  Pair pair(domain.get(), {});
+  pair.connect(pair.number());
+  memory.fill(3);
+  ibv_sge piece = memory.piece(0, 8);
+  ASSERT_EQ(pair.post(remote_work(IBV_WR_RDMA_WRITE, memory, 8), {&piece, 1}), 0);
+  EXPECT_EQ(pair.next_sent().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(memory.word(1), memory.word(0));
+}
+
+// A register with write combining is refused, and with it a thread domain; queue pairs share the
+// one without.
+TEST(NoWriteCombining, QueuePairsWorkAndThreadDomainsAreRefused) {
+  const auto device = open_device();
+  ibv_td_init_attr none{};
+  EXPECT_EQ(ibv_alloc_td(device.get(), &none), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  expect_write(device);
+}
+
+TEST(NoRegisters, AQueuePairCannotBeMade) {
+  const auto device = open_device();
+  const auto domain = held(ibv_alloc_pd(device.get()), ibv_dealloc_pd, "a domain");
+  mlx5dv_devx_uar* const page = mlx5dv_devx_alloc_uar(device.get(), MLX5DV_UAR_ALLOC_TYPE_NC);
+  EXPECT_EQ(page, nullptr);
+  ibv_td_init_attr none{};
+  EXPECT_EQ(ibv_alloc_td(device.get(), &none), nullptr);
+}
+
+TEST(Reset, TheDeviceFailsAndWorksAgainWhenAllIsGone) {
+  const char* const card = std::getenv("SOFTCARD_PID");
+  ASSERT_NE(card, nullptr);
+  {
+    const auto device = open_device();
+    ASSERT_EQ(fcntl(device->async_fd, F_SETFL, O_NONBLOCK), 0);
+    const auto domain = held(ibv_alloc_pd(device.get()), ibv_dealloc_pd, "a domain");
+    Memory memory(domain.get(), 64);
+    Pair pair(domain.get(), {});
+    pair.connect(pair.number());
+    ASSERT_EQ(::kill(std::atoi(card), SIGUSR1), 0);
+    ibv_async_event event{};
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (ibv_get_async_event(device.get(), &event) != 0) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(event.event_type, IBV_EVENT_DEVICE_FATAL);
+    ibv_ack_async_event(&event);
+    ibv_sge piece = memory.piece(0, 8);
+    ASSERT_EQ(pair.post(remote_work(IBV_WR_RDMA_WRITE, memory, 8), {&piece, 1}), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ibv_wc completion{};
+    EXPECT_EQ(ibv_poll_cq(pair.sent(), 1, &completion), 0);
+    EXPECT_EQ(ibv_create_cq(device.get(), 16, nullptr, nullptr, 0), nullptr);
+    EXPECT_EQ(errno, EIO);
+  }
+  expect_write(open_device());
+}
+
+}  // namespace
+}  // namespace offload::softcard::test
