@@ -1,13 +1,18 @@
 #include "tasks/copy/memory_copy_context.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "memory/process_memory.hpp"
 
 namespace offload::copy {
 
 core::Status MemoryCopyContext::take(CopyTask& task) noexcept {
-  if (task.source->all_in_host() && task.destination->all_in_host()) return {};
-  return core::ErrorCode::not_supported;
+  using memory::Location;
+  const bool on_device =
+      task.source->any_at(Location::device) || task.destination->any_at(Location::device);
+  const bool elsewhere =
+      task.source->any_at(Location::process) && task.destination->any_at(Location::process);
+  return on_device || elsewhere ? core::Status(core::ErrorCode::not_supported) : core::Status();
 }
 
 bool MemoryCopyContext::on_poll(std::size_t most) {
@@ -20,13 +25,15 @@ bool MemoryCopyContext::on_poll(std::size_t most) {
     if (!cursor_.is_set()) {
       cursor_ = {*task->source, *task->destination};
       copied_ = 0;
+      error_ = {};
     }
     const std::size_t done = is_as_planned(*task) ? copy_piece(*task, room) : 0;
     room -= done;
     const bool all = copied_ == plan_of(*task).length;
-    if (!all && done != 0) break;
+    if (!all && done != 0 && error_.ok()) break;
     cursor_ = {};
-    finish(*task, all ? core::Status() : core::ErrorCode::bad_state);  // the lists have changed
+    // If there was no error, the lists have changed.
+    finish(*task, all || !error_.ok() ? error_ : core::ErrorCode::bad_state);
   }
   return worked;
 }
@@ -37,7 +44,9 @@ std::size_t MemoryCopyContext::copy_piece(CopyTask& task, std::size_t most) noex
   while (done < wanted) {
     const Piece piece = cursor_.next(wanted - done);
     if (piece.length == 0) break;  // the source became shorter
-    std::memcpy(piece.to, piece.from, piece.length);
+    error_ = memory::copy_bytes({piece.to, piece.to_range}, {piece.from, piece.from_range},
+                                piece.length);
+    if (!error_.ok()) break;
     done += piece.length;
   }
   copied_ += done;

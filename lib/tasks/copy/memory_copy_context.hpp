@@ -11,7 +11,8 @@ namespace offload::copy {
 
 /// A copy context that copies on the thread of its engine, kBytesAtOnce a turn, so that others on
 /// the engine get theirs. Memory at Location::device is not_supported: the processor does not reach
-/// it.
+/// it; a copy between two other processes is neither. A task fails with the errors of
+/// memory::copy_bytes() if memory of another process is not accessible.
 class MemoryCopyContext final : public CopyContext {
  public:
   /// Some tens of microseconds of copying: how long others on the engine may wait.
@@ -30,12 +31,14 @@ class MemoryCopyContext final : public CopyContext {
   core::Status take(CopyTask& task) noexcept override;
   bool on_poll(std::size_t most) override;
 
-  /// Copies up to `most` bytes of the first task. Returns how many.
+  /// Copies up to `most` bytes of the first task. Returns how many: fewer if it failed with error_,
+  /// if its lists have become shorter, or at its end.
   std::size_t copy_piece(CopyTask& task, std::size_t most) noexcept;
 
   // Progress of the first task in flight.
   PieceCursor cursor_;      ///< not set: not begun
   std::size_t copied_ = 0;  ///< bytes
+  core::Status error_;
 };
 
 }  // namespace offload::copy
