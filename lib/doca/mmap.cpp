@@ -5,6 +5,7 @@
 #include <string>
 
 #include "doca/guard.hpp"
+#include "memory/process_memory.hpp"
 #include "memory/range.hpp"
 
 namespace offload::doca {
@@ -41,6 +42,7 @@ auto find_device(doca_mmap& mmap, const doca_dev* dev) noexcept {
 }  // namespace offload::doca
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
+using offload::memory::Access;
 
 doca_error_t doca_mmap_create(doca_mmap** mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
@@ -71,7 +73,7 @@ doca_error_t doca_mmap_start(doca_mmap* mmap) {
 
 doca_error_t doca_mmap_stop(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (!mmap->region) return DOCA_ERROR_BAD_STATE;
+  if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
   if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
   mmap->region.reset();
   return DOCA_SUCCESS;
@@ -114,6 +116,42 @@ doca_error_t doca_mmap_get_memrange(const doca_mmap* mmap, void** addr, size_t* 
   *addr = mmap->memory.data();
   *len = mmap->memory.size();
   return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_export_pci(doca_mmap* mmap, const doca_dev* dev, const void** export_desc,
+                                  size_t* export_desc_len) {
+  if (any_null(mmap, dev, export_desc, export_desc_len) ||
+      find_device(*mmap, dev) == mmap->devices.end()) {
+    return DOCA_ERROR_INVALID_VALUE;
+  }
+  if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
+  const doca_error_t result = guarded(__func__, [&] {
+    const bool writable = (mmap->access & DOCA_ACCESS_FLAG_PCI_READ_WRITE) != 0;
+    mmap->export_pci = offload::memory::export_in_place(
+        *mmap->region, writable ? offload::memory::kLocalAccess : Access::local_read);
+  });
+  if (result != DOCA_SUCCESS) return result;
+  *export_desc = mmap->export_pci.data();
+  *export_desc_len = mmap->export_pci.size();
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_create_from_export(const doca_data* user_data, const void* export_desc,
+                                          size_t export_desc_len, doca_dev* dev, doca_mmap** mmap) {
+  if (any_null(export_desc, dev, mmap)) return DOCA_ERROR_INVALID_VALUE;
+  return guarded(__func__, [&] {
+    const auto import = offload::memory::import_in_place(
+        {static_cast<const std::byte*>(export_desc), export_desc_len});
+    auto made = std::make_unique<doca_mmap>();
+    made->devices.emplace_back(*dev);
+    made->memory = {import.ranges.front().address, import.ranges.front().length};
+    made->is_imported = true;
+    if (user_data != nullptr) made->user_data = *user_data;
+    made->region.emplace(offload::memory::RegionOptions{"mmap of an export", import.access},
+                         import.ranges);
+    made->region->start();
+    *mmap = made.release();
+  });
 }
 
 doca_error_t doca_mmap_set_free_cb(doca_mmap* mmap, doca_mmap_memrange_free_cb_t callback,

@@ -17,9 +17,10 @@ inline constexpr std::size_t kMaxRanges = 64;
 
 /// The place of a range's bytes, which decides what can access them.
 enum class Location : std::uint8_t {
-  host,    ///< accessible to this process alone
-  shared,  ///< accessible to every process that has the descriptor
-  device,  ///< accessible to a GPU or a card, not to the CPU
+  host,     ///< accessible to this process alone
+  shared,   ///< accessible to every process that has the descriptor
+  device,   ///< accessible to a GPU or a card, not to the CPU
+  process,  ///< in another process, which system calls access (process_memory.hpp)
 };
 
 /// The kind of a range's descriptor.
@@ -41,6 +42,7 @@ struct Range {
   std::size_t page_size = 0;  ///< bytes; 0 if unknown
   Descriptor descriptor;
   std::shared_ptr<void> owner;  ///< keeps the memory alive; null for the caller's own memory
+  int process = 0;              ///< the id of that process, whose pidfd is descriptor.fd
 };
 
 enum class Pages : std::uint8_t { plain, huge };

@@ -115,6 +115,9 @@ void MemoryRegion::register_all() {
 
 MemoryKey MemoryRegion::register_with(Registrar& registrar, std::size_t range) const {
   try {
+    if (ranges_[range].location == Location::process) {
+      throw Error(ErrorCode::not_supported, "it is memory of another process");
+    }
     return registrar.register_range(ranges_[range], access());
   } catch (const Error& error) {
     throw Error(error.code(),

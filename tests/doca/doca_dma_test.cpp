@@ -1,10 +1,14 @@
 #include <doca_dma.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tests/doca/dma_fixture.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/process_memory.hpp"
 
 namespace offload::doca {
 namespace {
@@ -70,6 +74,57 @@ TEST_F(DmaTest, ListsAreGatheredAndScattered) {
   EXPECT_EQ(*piece(4), 1);
   EXPECT_EQ(*piece(6), 2);
   free_all(task);
+}
+
+TEST_F(DmaTest, MemoryOfAnotherProcessIsCopiedFrom) {
+  if (!support::has_process_memory()) GTEST_SKIP() << "memory of other processes: no ptrace here";
+  support::ChildProcess child([](int socket) {
+    std::vector<std::uint8_t> text(kPiece, 42);
+    doca_mmap* mmap = nullptr;
+    doca_dev* const dev = open_first_device();
+    const void* blob = nullptr;
+    std::size_t length = 0;
+    if (doca_mmap_create(&mmap) != DOCA_SUCCESS ||
+        doca_mmap_set_memrange(mmap, text.data(), text.size()) != DOCA_SUCCESS ||
+        doca_mmap_add_dev(mmap, dev) != DOCA_SUCCESS ||
+        doca_mmap_set_permissions(mmap, DOCA_ACCESS_FLAG_PCI_READ_ONLY) != DOCA_SUCCESS ||
+        doca_mmap_start(mmap) != DOCA_SUCCESS ||
+        doca_mmap_export_pci(mmap, dev, &blob, &length) != DOCA_SUCCESS ||
+        ::send(socket, blob, length, 0) < 0) {
+      return 1;
+    }
+    char end = 0;
+    return ::recv(socket, &end, 1, 0) == 1 ? 0 : 1;  // the memory is here until then
+  });
+  std::array<char, 1024> blob{};
+  const ssize_t length = ::recv(child.socket(), blob.data(), blob.size(), 0);
+  ASSERT_GT(length, 0);
+  doca_mmap* remote = nullptr;
+  ASSERT_EQ(doca_mmap_create_from_export(nullptr, blob.data(), static_cast<std::size_t>(length),
+                                         dev_, &remote),
+            DOCA_SUCCESS);
+  void* at = nullptr;
+  std::size_t bytes = 0;
+  ASSERT_EQ(doca_mmap_get_memrange(remote, &at, &bytes), DOCA_SUCCESS);
+  doca_buf* from = nullptr;
+  ASSERT_EQ(doca_buf_inventory_buf_get_by_data(inventory_, remote, at, bytes, &from), DOCA_SUCCESS);
+  ASSERT_EQ(doca_ctx_start(ctx_), DOCA_SUCCESS);
+  doca_dma_task_memcpy* task = nullptr;
+  ASSERT_EQ(doca_dma_task_memcpy_alloc_init(dma_, from, destination(3), {}, &task), DOCA_SUCCESS);
+  EXPECT_EQ(submit(task), DOCA_SUCCESS);
+  progress_until_ended(1);
+  EXPECT_EQ(ended_[0].second, DOCA_SUCCESS);
+  EXPECT_EQ(*piece(3), 42);
+  // It may be read only.
+  doca_buf* to = nullptr;
+  ASSERT_EQ(doca_buf_inventory_buf_get_by_addr(inventory_, remote, at, bytes, &to), DOCA_SUCCESS);
+  doca_buf* const own = source(5, 1);
+  ASSERT_EQ(doca_dma_task_memcpy_alloc_init(dma_, own, to, {}, &task), DOCA_SUCCESS);
+  EXPECT_EQ(submit(task), DOCA_ERROR_NOT_PERMITTED);
+  free_all(task);
+  ASSERT_EQ(::send(child.socket(), "x", 1, 0), 1);
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(doca_mmap_destroy(remote), DOCA_SUCCESS);
 }
 
 TEST_F(DmaTest, AStopInACallbackFailsTheRestInTheSameTurn) {

@@ -183,6 +183,38 @@ TEST_F(MemoryTest, AnMmapTellsWhenItsMemoryIsFree) {
   EXPECT_EQ(freed, (decltype(freed){{piece(0), 8}, {piece(1), 16}}));
 }
 
+TEST_F(MemoryTest, AnExportNeedsTheRightAndTheDevice) {
+  const void* blob = nullptr;
+  std::size_t length = 0;
+  EXPECT_EQ(doca_mmap_export_pci(mmap_, dev_, &blob, &length), DOCA_ERROR_NOT_PERMITTED);
+  doca_dev* const other = open_first_device();
+  EXPECT_EQ(doca_mmap_export_pci(mmap_, other, &blob, &length), DOCA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(doca_dev_close(other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_stop(mmap_), DOCA_SUCCESS);
+  EXPECT_EQ(doca_mmap_export_pci(mmap_, dev_, &blob, &length), DOCA_ERROR_BAD_STATE);
+  ASSERT_EQ(doca_mmap_set_permissions(mmap_, DOCA_ACCESS_FLAG_PCI_READ_ONLY), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_start(mmap_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_export_pci(mmap_, dev_, &blob, &length), DOCA_SUCCESS);
+  doca_mmap* imported = nullptr;
+  const doca_data data{.u64 = 4};
+  ASSERT_EQ(doca_mmap_create_from_export(&data, blob, length, dev_, &imported), DOCA_SUCCESS);
+  doca_data read{};
+  EXPECT_EQ(doca_mmap_get_user_data(imported, &read), DOCA_SUCCESS);
+  EXPECT_EQ(read.u64, 4U);
+  void* at = nullptr;
+  std::size_t bytes = 0;
+  EXPECT_EQ(doca_mmap_get_memrange(imported, &at, &bytes), DOCA_SUCCESS);
+  EXPECT_EQ(at, memory_.data());
+  EXPECT_EQ(bytes, memory_.size());
+  EXPECT_EQ(doca_mmap_stop(imported), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_mmap_export_pci(imported, dev_, &blob, &length), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_mmap_create_from_export(nullptr, blob, length - 1, dev_, &imported),
+            DOCA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(doca_mmap_create_from_export(nullptr, nullptr, 0, dev_, &imported),
+            DOCA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(doca_mmap_destroy(imported), DOCA_SUCCESS);
+}
+
 TEST_F(MemoryTest, NullIsRefused) {
   doca_buf* buf = nullptr;
   EXPECT_EQ(doca_mmap_create(nullptr), DOCA_ERROR_INVALID_VALUE);

@@ -44,6 +44,21 @@ doca_error_t doca_mmap_set_permissions(struct doca_mmap *mmap, uint32_t access);
 doca_error_t doca_mmap_set_memrange(struct doca_mmap *mmap, void *addr, size_t len);
 /// DOCA_ERROR_NOT_FOUND if none was set.
 doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, size_t *len);
+/// Describes the memory for the other side of PCI: a process of this machine that runs as the same
+/// user, or as root. It gets the right that the permissions have: DOCA_ACCESS_FLAG_PCI_READ_ONLY or
+/// _READ_WRITE. The program transmits the bytes, which are valid until the mmap is exported again or
+/// destroyed. DOCA_ERROR_BAD_STATE if it is not started or came of an export,
+/// DOCA_ERROR_NOT_PERMITTED without those permissions, DOCA_ERROR_INVALID_VALUE if it does not have
+/// the device.
+doca_error_t doca_mmap_export_pci(struct doca_mmap *mmap, const struct doca_dev *dev,
+                                  const void **export_desc, size_t *export_desc_len);
+/// Creates an mmap of memory that another process exported. It is started for its life, and its
+/// range has the addresses of that process: only devices access them. `user_data`: as set by
+/// doca_mmap_set_user_data(), may be NULL. DOCA_ERROR_INVALID_VALUE for bytes that are no export,
+/// DOCA_ERROR_NOT_FOUND if the process has ended.
+doca_error_t doca_mmap_create_from_export(const union doca_data *user_data, const void *export_desc,
+                                          size_t export_desc_len, struct doca_dev *dev,
+                                          struct doca_mmap **mmap);
 /// NULL: no callback.
 doca_error_t doca_mmap_set_free_cb(struct doca_mmap *mmap, doca_mmap_memrange_free_cb_t callback,
                                    void *cookie);

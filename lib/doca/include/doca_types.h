@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 // Programs for DOCA use these without including them.
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

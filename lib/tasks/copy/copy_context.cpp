@@ -19,9 +19,12 @@ bool overlap(std::span<const std::byte> one, std::span<const std::byte> other) {
          before(other.data(), one.data() + one.size());
 }
 
-bool list_overlaps(const Buffer& head, std::span<const std::byte> target) {
+/// `target`: a part of the tailroom of `of`. Addresses of different processes do not overlap.
+bool list_overlaps(const Buffer& head, const Buffer& of, std::span<const std::byte> target) {
   for (const Buffer* buffer = &head; buffer != nullptr; buffer = buffer->next()) {
-    if (overlap(buffer->data(), target)) return true;
+    if (buffer->memory().process == of.memory().process && overlap(buffer->data(), target)) {
+      return true;
+    }
   }
   return false;
 }
@@ -48,7 +51,7 @@ core::Status check_target(const Buffer& source, const Buffer& destination, std::
     }
     const auto room = buffer->tailroom();
     const auto part = room.first(std::min(left, room.size()));
-    if (list_overlaps(source, part)) return ErrorCode::invalid_value;
+    if (list_overlaps(source, *buffer, part)) return ErrorCode::invalid_value;
     left -= part.size();
   }
   return left == 0 ? core::Status() : ErrorCode::invalid_value;

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -13,7 +11,8 @@ namespace offload::copy {
 
 /// A copy context that copies on the thread of its engine, kBytesAtOnce a turn, so that others on
 /// the engine get theirs. Memory at Location::device is not_supported: the processor does not reach
-/// it.
+/// it; a copy between two other processes is neither. A task fails with the errors of
+/// memory::copy_bytes() if memory of another process is not accessible.
 class MemoryCopyContext final : public CopyContext {
  public:
   /// Some tens of microseconds of copying: how long others on the engine may wait.
@@ -29,48 +28,17 @@ class MemoryCopyContext final : public CopyContext {
     cursor_ = {};
     return Step::done;
   }
-  core::Status take(CopyTask& task) noexcept override {
-    if (task.source->all_in_host() && task.destination->all_in_host()) return {};
-    return core::ErrorCode::not_supported;
-  }
-  bool on_poll(std::size_t most) override {
-    std::size_t room = kBytesAtOnce;
-    bool worked = false;
-    for (; most != 0 && room != 0; --most) {
-      CopyTask* const task = first();
-      if (task == nullptr) break;
-      worked = true;
-      if (!cursor_.is_set()) {
-        cursor_ = {*task->source, *task->destination};
-        copied_ = 0;
-      }
-      const std::size_t done = is_as_planned(*task) ? copy_piece(*task, room) : 0;
-      room -= done;
-      const bool all = copied_ == plan_of(*task).length;
-      if (!all && done != 0) break;
-      cursor_ = {};
-      finish(*task, all ? core::Status() : core::ErrorCode::bad_state);  // the lists have changed
-    }
-    return worked;
-  }
+  core::Status take(CopyTask& task) noexcept override;
+  bool on_poll(std::size_t most) override;
 
-  /// Copies up to `most` bytes of the first task. Returns how many.
-  std::size_t copy_piece(CopyTask& task, std::size_t most) noexcept {
-    const std::size_t wanted = std::min(most, plan_of(task).length - copied_);
-    std::size_t done = 0;
-    while (done < wanted) {
-      const Piece piece = cursor_.next(wanted - done);
-      if (piece.length == 0) break;  // the source became shorter
-      std::memcpy(piece.to, piece.from, piece.length);
-      done += piece.length;
-    }
-    copied_ += done;
-    return done;
-  }
+  /// Copies up to `most` bytes of the first task. Returns how many: fewer if it failed with error_,
+  /// if its lists have become shorter, or at its end.
+  std::size_t copy_piece(CopyTask& task, std::size_t most) noexcept;
 
   // Progress of the first task in flight.
   PieceCursor cursor_;      ///< not set: not begun
   std::size_t copied_ = 0;  ///< bytes
+  core::Status error_;
 };
 
 }  // namespace offload::copy

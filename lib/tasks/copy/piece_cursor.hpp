@@ -10,8 +10,10 @@ namespace offload::copy {
 /// A contiguous part of a copy.
 struct Piece {
   std::byte* to;
-  const std::byte* from;
+  std::byte* from;
   std::size_t length;  ///< bytes
+  const memory::Range* to_range = nullptr;
+  const memory::Range* from_range = nullptr;
 };
 
 /// Goes through the data of a source and the tailrooms of a destination, both lists, side by side.
@@ -41,7 +43,7 @@ class PieceCursor {
     const std::size_t length = std::min({most, from.size(), to.size()});
     read_ += length;
     written_ += length;
-    return {to.data(), from.data(), length};
+    return {to.data(), from.data(), length, &destination_->memory(), &source_->memory()};
   }
 
  private:

@@ -37,10 +37,14 @@ std::size_t Buffer::total_length() const noexcept {
 }
 
 bool Buffer::all_in_host() const noexcept {
+  return !any_at(Location::device) && !any_at(Location::process);
+}
+
+bool Buffer::any_at(Location location) const noexcept {
   for (const Buffer* buffer = this; buffer != nullptr; buffer = buffer->next_) {
-    if (buffer->region_->ranges()[buffer->range_].location == Location::device) return false;
+    if (buffer->memory().location == location) return true;
   }
-  return true;
+  return false;
 }
 
 bool Buffer::fits(std::size_t most_elements) const noexcept {

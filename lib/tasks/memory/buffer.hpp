@@ -41,6 +41,8 @@ class Buffer {
   [[nodiscard]] MemoryRegion& region() const noexcept { return *region_; }
   /// The index of the range in its region, as MemoryRegion::key() takes it.
   [[nodiscard]] std::size_t range() const noexcept { return range_; }
+  /// The range itself.
+  [[nodiscard]] const Range& memory() const noexcept { return region_->ranges()[range_]; }
 
   /// The whole dataroom.
   [[nodiscard]] std::span<std::byte> dataroom() const noexcept { return {address_, length_}; }
@@ -106,8 +108,11 @@ class Buffer {
   [[nodiscard]] std::size_t total_length() const noexcept;
   /// Returns whether there are at most `most_elements`, such as the max_sge of a device.
   [[nodiscard]] bool fits(std::size_t most_elements) const noexcept;
-  /// Returns whether the processor can access all of them: none is in memory of a device.
+  /// Returns whether the processor can access all of them: none is in memory of a device, or of
+  /// another process.
   [[nodiscard]] bool all_in_host() const noexcept;
+  /// Returns whether one of them is at `location`.
+  [[nodiscard]] bool any_at(Location location) const noexcept;
 
   [[nodiscard]] std::uint32_t references() const noexcept { return references_; }
 

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/status.hpp"
+#include "memory/access.hpp"
+#include "memory/range.hpp"
+#include "memory/region.hpp"
+
+/// Memory that another process of this machine accesses where it lies, by process_vm_readv(2): no
+/// mapping, so any memory can be exported, also a heap's. The two processes have the same user, or
+/// the importer has CAP_SYS_PTRACE, and they see each other's process ids. Setup calls: they throw
+/// Error.
+namespace offload::memory {
+
+/// Describes a started region for other processes, which transmit the blob by any means. From then
+/// on, Yama does not keep processes of the same user from accessing this process's memory
+/// (PR_SET_PTRACER, prctl(2)): only the importer's own check keeps it to the ranges and rights.
+/// Throws Error: bad_state, invalid_value as check_access, not_permitted for more than the region
+/// allows, not_supported for memory of a device.
+std::vector<std::byte> export_in_place(const MemoryRegion& region, Access granted);
+
+/// The ranges of an export, at Location::process, and the rights to them.
+struct InPlaceImport {
+  Access access = Access::none;
+  std::vector<Range> ranges;
+};
+/// Throws Error: unsupported_version and bad_message as protocol::Envelope and for fields that
+/// export_in_place() cannot have made, not_found if the process has ended.
+InPlaceImport import_in_place(std::span<const std::byte> blob);
+
+/// A place in a range.
+struct Place {
+  std::byte* address = nullptr;
+  const Range* range = nullptr;
+};
+/// Copies `length` bytes; one of the ranges may be at Location::process, and neither of a device.
+/// Errors: not_connected if that process has ended, not_permitted, io_failed if the memory is not
+/// there, not_supported for two ranges at Location::process.
+core::Status copy_bytes(Place to, Place from, std::size_t length) noexcept;
+
+}  // namespace offload::memory

@@ -1,0 +1,56 @@
+#include "tasks/copy/memory_copy_context.hpp"
+
+#include <algorithm>
+
+#include "memory/process_memory.hpp"
+
+namespace offload::copy {
+
+core::Status MemoryCopyContext::take(CopyTask& task) noexcept {
+  using memory::Location;
+  const bool on_device =
+      task.source->any_at(Location::device) || task.destination->any_at(Location::device);
+  const bool elsewhere =
+      task.source->any_at(Location::process) && task.destination->any_at(Location::process);
+  return on_device || elsewhere ? core::Status(core::ErrorCode::not_supported) : core::Status();
+}
+
+bool MemoryCopyContext::on_poll(std::size_t most) {
+  std::size_t room = kBytesAtOnce;
+  bool worked = false;
+  for (; most != 0 && room != 0; --most) {
+    CopyTask* const task = first();
+    if (task == nullptr) break;
+    worked = true;
+    if (!cursor_.is_set()) {
+      cursor_ = {*task->source, *task->destination};
+      copied_ = 0;
+      error_ = {};
+    }
+    const std::size_t done = is_as_planned(*task) ? copy_piece(*task, room) : 0;
+    room -= done;
+    const bool all = copied_ == plan_of(*task).length;
+    if (!all && done != 0 && error_.ok()) break;
+    cursor_ = {};
+    // If there was no error, the lists have changed.
+    finish(*task, all || !error_.ok() ? error_ : core::ErrorCode::bad_state);
+  }
+  return worked;
+}
+
+std::size_t MemoryCopyContext::copy_piece(CopyTask& task, std::size_t most) noexcept {
+  const std::size_t wanted = std::min(most, plan_of(task).length - copied_);
+  std::size_t done = 0;
+  while (done < wanted) {
+    const Piece piece = cursor_.next(wanted - done);
+    if (piece.length == 0) break;  // the source became shorter
+    error_ = memory::copy_bytes({piece.to, piece.to_range}, {piece.from, piece.from_range},
+                                piece.length);
+    if (!error_.ok()) break;
+    done += piece.length;
+  }
+  copied_ += done;
+  return done;
+}
+
+}  // namespace offload::copy

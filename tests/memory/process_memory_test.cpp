@@ -1,0 +1,137 @@
+#include "memory/process_memory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "memory/region.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/process_memory.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace offload::memory {
+namespace {
+
+using core::ErrorCode;
+using support::thrown_by;
+
+constexpr std::size_t kLength = 1000;
+constexpr Access kExported = kLocalAccess | Access::peer_pcie;
+
+/// A process that exports kLength bytes of the value 7, and exits with the first one that it finds
+/// there when it is told to.
+class Exporter {
+ public:
+  explicit Exporter(Access granted)
+      : child_([granted](int socket) {
+          std::vector<std::byte> bytes(kLength, std::byte{7});
+          MemoryRegion region({"exported", kExported}, {borrow_range(bytes)});
+          region.start();
+          const std::vector<std::byte> blob = export_in_place(region, granted);
+          if (::send(socket, blob.data(), blob.size(), 0) < 0) return 255;
+          char end = 0;
+          if (::recv(socket, &end, 1, 0) != 1) return 255;
+          return static_cast<int>(bytes[0]);
+        }) {}
+
+  std::vector<std::byte> blob() {
+    std::vector<std::byte> received(4096);
+    const ssize_t length = ::recv(child_.socket(), received.data(), received.size(), 0);
+    EXPECT_GT(length, 0);
+    received.resize(static_cast<std::size_t>(length));
+    return received;
+  }
+  /// Returns its exit status.
+  int end() {
+    EXPECT_EQ(::send(child_.socket(), "x", 1, 0), 1);
+    return WEXITSTATUS(child_.wait());
+  }
+
+ private:
+  support::ChildProcess child_;
+};
+
+class ProcessMemoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!support::has_process_memory()) GTEST_SKIP() << "memory of other processes: no ptrace here";
+  }
+  Place own(std::size_t at = 0) { return {own_.address + at, &own_}; }
+
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(2 * kLength);
+  Range own_ = borrow_range(bytes_);
+};
+
+TEST_F(ProcessMemoryTest, IsReadAndWrittenWhereItLies) {
+  Exporter exporter(kLocalAccess);
+  const InPlaceImport import = import_in_place(exporter.blob());
+  ASSERT_EQ(import.ranges.size(), 1U);
+  EXPECT_EQ(import.access, kLocalAccess);
+  const Range& range = import.ranges[0];
+  EXPECT_EQ(range.length, kLength);
+  EXPECT_TRUE(copy_bytes(own(), {range.address, &range}, kLength).ok());
+  EXPECT_EQ(bytes_[kLength - 1], std::byte{7});
+  EXPECT_EQ(bytes_[kLength], std::byte{0});
+  bytes_[0] = std::byte{9};
+  EXPECT_TRUE(copy_bytes({range.address, &range}, own(), 1).ok());
+  EXPECT_EQ(copy_bytes({range.address, &range}, {range.address, &range}, 1),
+            ErrorCode::not_supported);
+  EXPECT_EQ(exporter.end(), 9);
+  EXPECT_EQ(copy_bytes(own(), {range.address, &range}, 1), ErrorCode::not_connected);
+}
+
+TEST_F(ProcessMemoryTest, CopiesWithinTheProcessToo) {
+  bytes_[0] = std::byte{3};
+  EXPECT_TRUE(copy_bytes(own(kLength), own(), 1).ok());
+  EXPECT_EQ(bytes_[kLength], std::byte{3});
+}
+
+TEST_F(ProcessMemoryTest, BecomesARegionThatNoDeviceRegisters) {
+  Exporter exporter(Access::local_read);
+  const InPlaceImport import = import_in_place(exporter.blob());
+  EXPECT_FALSE(import.ranges[0].writable);
+  MemoryRegion region({"imported", import.access}, import.ranges);
+  region.start();  // touches nothing
+  EXPECT_EQ(thrown_by([&] { export_in_place(region, Access::local_read); }).code(),
+            ErrorCode::not_permitted);
+  region.stop();
+  EXPECT_EQ(exporter.end(), 7);
+}
+
+TEST_F(ProcessMemoryTest, OfAProcessThatHasEndedIsNotFound) {
+  Exporter exporter(kLocalAccess);
+  const std::vector<std::byte> blob = exporter.blob();
+  exporter.end();
+  EXPECT_EQ(thrown_by([&] { import_in_place(blob); }).code(), ErrorCode::not_found);
+}
+
+TEST_F(ProcessMemoryTest, NeedsTheRightsOfTheRegion) {
+  MemoryRegion region({"mine", kLocalAccess}, {own_});
+  EXPECT_EQ(thrown_by([&] { export_in_place(region, Access::local_read); }).code(),
+            ErrorCode::bad_state);
+  region.start();
+  EXPECT_EQ(thrown_by([&] { export_in_place(region, Access::local_read); }).code(),
+            ErrorCode::not_permitted);
+  region.stop();
+}
+
+TEST_F(ProcessMemoryTest, ADamagedDescriptionIsRefused) {
+  MemoryRegion region({"mine", kExported}, {own_});
+  region.start();
+  std::vector<std::byte> blob = export_in_place(region, Access::local_read);
+  for (std::byte& byte : blob) {
+    byte ^= std::byte{1};
+    EXPECT_THROW(import_in_place(blob), core::Error) << &byte - blob.data();
+    byte ^= std::byte{1};
+  }
+  blob.pop_back();
+  EXPECT_THROW(import_in_place(blob), core::Error);
+  EXPECT_THROW(import_in_place({}), core::Error);
+  region.stop();
+}
+
+}  // namespace
+}  // namespace offload::memory
