@@ -3,9 +3,9 @@
 #include <thread>
 #include <vector>
 
+#include "softcard/card/card.hpp"
 #include "tests/rdma/fake_mlx5.hpp"
 #include "tests/rdma_tasks/tool/bring_up/bring_up_fixture.hpp"
-#include "softcard/card/card.hpp"
 
 /// The bring-up of an mlx5 card: libmlx5's functions are the test's, and the model reads the rings
 /// at the card's registers.
