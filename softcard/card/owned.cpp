@@ -17,9 +17,8 @@ std::optional<Clock::duration> patience_of(std::uint8_t timeout, std::uint8_t re
 /// Returns the doorbell for as much as the record says.
 std::uint64_t doorbell_by_record(const kernels::rdma::SendQueue& queue) {
   const std::uint32_t record = __atomic_load_n(queue.record, __ATOMIC_ACQUIRE);
-  const auto [first, second, third, fourth] =
-      kernels::rdma::doorbell_of(queue, kernels::rdma::big_endian(record)).words;
-  return std::uint64_t{second} << 32 | first;
+  const auto entry = kernels::rdma::doorbell_of(queue, kernels::rdma::big_endian(record));
+  return std::uint64_t{entry.words[1]} << 32 | entry.words[0];
 }
 
 }  // namespace

@@ -51,10 +51,10 @@ inline Handle<ibv_context> open_device() {
 /// Memory that is registered.
 class Memory {
  public:
-  static constexpr unsigned kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  static constexpr int kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-  Memory(ibv_pd* domain, std::size_t size, unsigned access = kAll)
+  Memory(ibv_pd* domain, std::size_t size, int access = kAll)
       : words_((size + 7) / 8),
         size_(size),
         native_(held(ibv_reg_mr(domain, words_.data(), size, access), ibv_dereg_mr, "a memory")) {}
