@@ -65,7 +65,7 @@ void add_options(cli::CommandLine& line, Options& options) {
   cli::add_flag(line, "--strict", options.strict,
                 "accept only entries as kernels/rdma writes them, and no early doorbell");
   cli::add_integer(line, "--lose", options.lost_percent, 0U, 90U,
-                   "lose so many of 100 datagrams to cards of other machines");
+                   "lose this percentage of the datagrams to cards of other machines");
   cli::add_integer(line, "--seed", options.seed, 1U, ~0U, "select what happens at random");
 }
 
@@ -112,8 +112,8 @@ int main(int argc, char** argv) {
     cli::CommandLine line("softcard",
                           "Runs the card of the kernel module softcard: it carries out what owners "
                           "post by libmlx5.",
-                          "SIGUSR1 lets the device fail (IBV_EVENT_DEVICE_FATAL); it works again "
-                          "when all its objects are gone.");
+                          "SIGUSR1 makes the device fail (IBV_EVENT_DEVICE_FATAL); it works "
+                          "again after all its objects are destroyed.");
     softcard::add_options(line, options);
     if (const auto leave = line.parse(argc, argv)) return cli::leave(*leave);
     core::start_log("softcard", "info");

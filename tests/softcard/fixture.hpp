@@ -57,7 +57,8 @@ class Memory {
   Memory(ibv_pd* domain, std::size_t size, int access = kAll)
       : words_((size + 7) / 8),
         size_(size),
-        native_(held(ibv_reg_mr(domain, words_.data(), size, access), ibv_dereg_mr, "a memory")) {}
+        native_(held((ibv_reg_mr)(domain, words_.data(), size, access), ibv_dereg_mr, "a memory")) {
+  }
 
   [[nodiscard]] std::span<std::byte> bytes() {
     return std::as_writable_bytes(std::span(words_)).first(size_);

@@ -80,7 +80,7 @@ StepFinding explain_device(const core::Error& error) {
   const bool refused = errnum == EACCES || errnum == EPERM;
   return {StepVerdict::error, "device", error.what(),
           refused ? "run it as root, or let this user write to /dev/infiniband/uverbs*"
-                  : "modprobe mlx5_ib ib_uverbs; install ibverbs-providers; rdma link lists the "
+                  : "modprobe -a mlx5_ib ib_uverbs; install ibverbs-providers; rdma link lists the "
                     "devices"};
 }
 

@@ -22,9 +22,13 @@ def start(tmp_path, number, operations, *card):
                          ids=["all arrives", "some is lost"])
 def test_two_guests_exchange_data(tmp_path, operations, card):
     guests = [start(tmp_path, number, operations, *card) for number in (1, 2)]
-    for guest in guests:
-        output, errors = guest.communicate(timeout=400)
-        if guest.returncode == CANNOT_RUN:
-            pytest.exit(errors.strip(), returncode=CANNOT_RUN)
-        assert guest.returncode == 0, errors
-        assert output.startswith(f"{operations} operations, 0 wrong, 0 lost"), errors
+    try:
+        for guest in guests:
+            output, errors = guest.communicate(timeout=400)
+            if guest.returncode == CANNOT_RUN:
+                pytest.exit(errors.strip(), returncode=CANNOT_RUN)
+            assert guest.returncode == 0, errors
+            assert output.startswith(f"{operations} operations, 0 wrong, 0 lost"), errors
+    finally:
+        for guest in guests:
+            guest.terminate()
