@@ -18,7 +18,7 @@ namespace offload::packets {
 
 /// The kernel releases the queue of a program that has ended from a work queue (struct
 /// xsk_buff_pool, xp_release_deferred): the next program may find it busy for a moment.
-constexpr core::Duration kQueueReturns = std::chrono::seconds(1);
+constexpr core::Duration kQueueReturns = std::chrono::seconds(5);
 
 Socket::Socket(FrameMemory& memory, const SocketPlace& place)
     : fd_(check_port(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0), "socket(AF_XDP)")) {

@@ -24,7 +24,7 @@ def test_a_server_that_is_killed_and_started_again(stage):
     server.wait_until_listening()
     log = stage.folder / "requests.csv"
     client = start(stage, server, "-t", 2, "--connections", connections // 2, "--rate", 4000,
-                   "--max-concurrent-messages", window, "--duration", f"{2 + TIME_FACTOR}s", *COUNT,
+                   "--max-concurrent-messages", window, "--duration", f"{6 + TIME_FACTOR}s", *COUNT,
                    "--log-requests", log)
     client.wait_for_log("connected to")
     time.sleep(0.3)
