@@ -76,6 +76,7 @@ doca_error_t doca_mmap_stop(doca_mmap* mmap) {
   if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
   if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
   mmap->region.reset();
+  mmap->export_pci.clear();
   return DOCA_SUCCESS;
 }
 
@@ -125,12 +126,15 @@ doca_error_t doca_mmap_export_pci(doca_mmap* mmap, const doca_dev* dev, const vo
     return DOCA_ERROR_INVALID_VALUE;
   }
   if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
-  const doca_error_t result = guarded(__func__, [&] {
-    const bool writable = (mmap->access & DOCA_ACCESS_FLAG_PCI_READ_WRITE) != 0;
-    mmap->export_pci = offload::memory::export_in_place(
-        *mmap->region, writable ? offload::memory::kLocalAccess : Access::local_read);
-  });
-  if (result != DOCA_SUCCESS) return result;
+  // Once: the program may still have what an earlier call returned.
+  if (mmap->export_pci.empty()) {
+    const doca_error_t result = guarded(__func__, [&] {
+      const bool writable = (mmap->access & DOCA_ACCESS_FLAG_PCI_READ_WRITE) != 0;
+      mmap->export_pci = offload::memory::export_in_place(
+          *mmap->region, writable ? offload::memory::kLocalAccess : Access::local_read);
+    });
+    if (result != DOCA_SUCCESS) return result;
+  }
   *export_desc = mmap->export_pci.data();
   *export_desc_len = mmap->export_pci.size();
   return DOCA_SUCCESS;

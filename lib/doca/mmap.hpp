@@ -19,7 +19,7 @@ struct doca_mmap {
   doca_mmap_memrange_free_cb_t free_callback = nullptr;
   void* free_cookie = nullptr;
   bool is_imported = false;           ///< it is started for its life
-  std::vector<std::byte> export_pci;  ///< what doca_mmap_export_pci() returned
+  std::vector<std::byte> export_pci;  ///< since the start; empty: not exported
   doca_data user_data{};
 
   [[nodiscard]] std::size_t buffers() const noexcept { return region ? region->users() : 0; }

@@ -3,6 +3,8 @@
 #include <doca_mmap.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/doca/dma_fixture.hpp"
 
 namespace offload::doca {
@@ -213,6 +215,24 @@ TEST_F(MemoryTest, AnExportNeedsTheRightAndTheDevice) {
   EXPECT_EQ(doca_mmap_create_from_export(nullptr, nullptr, 0, dev_, &imported),
             DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_mmap_destroy(imported), DOCA_SUCCESS);
+}
+
+TEST_F(MemoryTest, AnExportIsTheSameUntilTheStop) {
+  ASSERT_EQ(doca_mmap_stop(mmap_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_permissions(mmap_, DOCA_ACCESS_FLAG_PCI_READ_WRITE), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_start(mmap_), DOCA_SUCCESS);
+  const void* first = nullptr;
+  const void* second = nullptr;
+  std::size_t length = 0;
+  ASSERT_EQ(doca_mmap_export_pci(mmap_, dev_, &first, &length), DOCA_SUCCESS);
+  const std::string bytes(static_cast<const char*>(first), length);
+  ASSERT_EQ(doca_mmap_export_pci(mmap_, dev_, &second, &length), DOCA_SUCCESS);
+  EXPECT_EQ(second, first) << "the program may still have the first one";
+  ASSERT_EQ(doca_mmap_stop(mmap_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_permissions(mmap_, DOCA_ACCESS_FLAG_PCI_READ_ONLY), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_start(mmap_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_export_pci(mmap_, dev_, &second, &length), DOCA_SUCCESS);
+  EXPECT_NE(std::string(static_cast<const char*>(second), length), bytes) << "it has other rights";
 }
 
 TEST_F(MemoryTest, NullIsRefused) {

@@ -46,8 +46,8 @@ doca_error_t doca_mmap_set_memrange(struct doca_mmap *mmap, void *addr, size_t l
 doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, size_t *len);
 /// Describes the memory for the other side of PCI: a process of this machine that runs as the same
 /// user, or as root. It gets the right that the permissions have: DOCA_ACCESS_FLAG_PCI_READ_ONLY or
-/// _READ_WRITE. The program transmits the bytes, which are valid until the mmap is exported again or
-/// destroyed. DOCA_ERROR_BAD_STATE if it is not started or came of an export,
+/// _READ_WRITE. The program transmits the bytes, which are valid until the mmap is stopped or
+/// destroyed; until then each call returns the same ones. DOCA_ERROR_BAD_STATE if it is not started or came of an export,
 /// DOCA_ERROR_NOT_PERMITTED without those permissions, DOCA_ERROR_INVALID_VALUE if it does not have
 /// the device.
 doca_error_t doca_mmap_export_pci(struct doca_mmap *mmap, const struct doca_dev *dev,
