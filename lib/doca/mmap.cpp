@@ -53,7 +53,9 @@ doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
   mmap->region.reset();
-  mmap->free_memory();
+  if (mmap->was_started && mmap->free_callback != nullptr) {
+    mmap->free_callback(mmap->memory.data(), mmap->memory.size(), mmap->free_cookie);
+  }
   delete mmap;
   return DOCA_SUCCESS;
 }
@@ -68,6 +70,7 @@ doca_error_t doca_mmap_start(doca_mmap* mmap) {
     mmap->region->start();
   });
   if (result != DOCA_SUCCESS) mmap->region.reset();
+  mmap->was_started = mmap->was_started || result == DOCA_SUCCESS;
   return result;
 }
 
@@ -106,7 +109,7 @@ doca_error_t doca_mmap_set_permissions(doca_mmap* mmap, uint32_t access) {
 doca_error_t doca_mmap_set_memrange(doca_mmap* mmap, void* addr, size_t len) {
   if (any_null(mmap, addr) || len == 0) return DOCA_ERROR_INVALID_VALUE;
   if (mmap->region) return DOCA_ERROR_BAD_STATE;
-  mmap->free_memory();
+  if (!mmap->memory.empty()) return DOCA_ERROR_NOT_PERMITTED;
   mmap->memory = {static_cast<std::byte*>(addr), len};
   return DOCA_SUCCESS;
 }
@@ -164,6 +167,7 @@ doca_error_t doca_mmap_set_free_cb(doca_mmap* mmap, doca_mmap_memrange_free_cb_t
   if (mmap->region) return DOCA_ERROR_BAD_STATE;
   mmap->free_callback = callback;
   mmap->free_cookie = cookie;
+  mmap->was_started = false;
   return DOCA_SUCCESS;
 }
 

@@ -18,16 +18,10 @@ struct doca_mmap {
   std::vector<offload::doca::DeviceUse> devices;
   doca_mmap_memrange_free_cb_t free_callback = nullptr;
   void* free_cookie = nullptr;
+  bool was_started = false;           ///< with this callback
   bool is_imported = false;           ///< it is started for its life
   std::vector<std::byte> export_pci;  ///< since the start; empty: not exported
   doca_data user_data{};
 
   [[nodiscard]] std::size_t buffers() const noexcept { return region ? region->users() : 0; }
-  /// Tells the program that its memory is not used any more.
-  void free_memory() noexcept {
-    if (free_callback != nullptr && !memory.empty()) {
-      free_callback(memory.data(), memory.size(), free_cookie);
-    }
-    memory = {};
-  }
 };

@@ -180,9 +180,32 @@ TEST_F(MemoryTest, AnMmapTellsWhenItsMemoryIsFree) {
   };
   ASSERT_EQ(doca_mmap_set_free_cb(other, on_free, &freed), DOCA_SUCCESS);
   ASSERT_EQ(doca_mmap_set_memrange(other, piece(0), 8), DOCA_SUCCESS);
-  ASSERT_EQ(doca_mmap_set_memrange(other, piece(1), 16), DOCA_SUCCESS);
+  EXPECT_EQ(doca_mmap_set_memrange(other, piece(1), 16), DOCA_ERROR_NOT_PERMITTED);
+  ASSERT_EQ(doca_mmap_add_dev(other, dev_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_start(other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_stop(other), DOCA_SUCCESS);
+  EXPECT_TRUE(freed.empty()) << "it may be started again";
   ASSERT_EQ(doca_mmap_destroy(other), DOCA_SUCCESS);
-  EXPECT_EQ(freed, (decltype(freed){{piece(0), 8}, {piece(1), 16}}));
+  EXPECT_EQ(freed, (decltype(freed){{piece(0), 8}}));
+}
+
+TEST_F(MemoryTest, AnMmapThatWasNotStartedFreesNoMemory) {
+  const auto on_free = [](void*, std::size_t, void* cookie) { ++*static_cast<int*>(cookie); };
+  int calls = 0;
+  doca_mmap* other = nullptr;
+  ASSERT_EQ(doca_mmap_create(&other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_memrange(other, piece(0), 8), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_free_cb(other, on_free, &calls), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_destroy(other), DOCA_SUCCESS);
+  EXPECT_EQ(calls, 0);
+  ASSERT_EQ(doca_mmap_create(&other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_memrange(other, piece(0), 8), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_add_dev(other, dev_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_start(other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_stop(other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_free_cb(other, on_free, &calls), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_destroy(other), DOCA_SUCCESS);
+  EXPECT_EQ(calls, 0) << "the callback was set after the last start";
 }
 
 TEST_F(MemoryTest, AnExportNeedsTheRightAndTheDevice) {

@@ -21,7 +21,7 @@ extern "C" {
 
 struct doca_mmap;
 
-/// Called when an mmap is destroyed or given another range, so that its memory may be freed.
+/// Called when an mmap is destroyed, so that its memory may be freed.
 typedef void (*doca_mmap_memrange_free_cb_t)(void *addr, size_t len, void *cookie);
 
 /// Creates a stopped mmap without a range, whose rights are local reading and writing.
@@ -40,7 +40,8 @@ doca_error_t doca_mmap_add_dev(struct doca_mmap *mmap, struct doca_dev *dev);
 doca_error_t doca_mmap_rm_dev(struct doca_mmap *mmap, struct doca_dev *dev);
 /// `access`: flags of doca_access_flag. DOCA_ERROR_INVALID_VALUE for unknown ones.
 doca_error_t doca_mmap_set_permissions(struct doca_mmap *mmap, uint32_t access);
-/// Sets the memory, which must outlive the mmap. DOCA_ERROR_INVALID_VALUE if it is empty.
+/// Sets the memory, once; it must outlive the mmap. DOCA_ERROR_INVALID_VALUE if it is empty,
+/// DOCA_ERROR_NOT_PERMITTED if memory was set before.
 doca_error_t doca_mmap_set_memrange(struct doca_mmap *mmap, void *addr, size_t len);
 /// DOCA_ERROR_NOT_FOUND if none was set.
 doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, size_t *len);
@@ -59,7 +60,8 @@ doca_error_t doca_mmap_export_pci(struct doca_mmap *mmap, const struct doca_dev 
 doca_error_t doca_mmap_create_from_export(const union doca_data *user_data, const void *export_desc,
                                           size_t export_desc_len, struct doca_dev *dev,
                                           struct doca_mmap **mmap);
-/// NULL: no callback.
+/// Sets the callback for the end of the mmap; NULL: none. It is called only if the mmap was started
+/// after this call: otherwise no device has used the memory.
 doca_error_t doca_mmap_set_free_cb(struct doca_mmap *mmap, doca_mmap_memrange_free_cb_t callback,
                                    void *cookie);
 doca_error_t doca_mmap_set_user_data(struct doca_mmap *mmap, union doca_data user_data);
