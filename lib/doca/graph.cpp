@@ -36,9 +36,16 @@ struct doca_graph_instance {
   [[nodiscard]] bool in_flight() const noexcept {
     return instance->state() == offload::progress::Task::State::submitted;
   }
+  /// Takes the tasks of all nodes from the program, also those that have not begun or have ended.
+  void own_tasks() noexcept {
+    for (doca_task* task : tasks) {
+      if (task != nullptr) task->in_graph = true;
+    }
+  }
   void let_go() noexcept {
     for (doca_task* task : tasks) {
-      if (task == nullptr || task->task == nullptr) continue;
+      if (task == nullptr) continue;
+      task->in_graph = false;
       task->status = to_doca(task->task->status());
       task->let_go();
     }
@@ -269,7 +276,9 @@ doca_error_t doca_graph_instance_submit(doca_graph_instance* instance) {
     if (task != nullptr && status.ok()) status = task->prepare();
   }
   if (status.ok()) status = instance->graph->graph->submit(*instance->instance);
-  if (!status.ok()) {
+  if (status.ok()) {
+    instance->own_tasks();
+  } else {
     for (doca_task* task : instance->tasks) {
       if (task != nullptr) task->let_go();
     }

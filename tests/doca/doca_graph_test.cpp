@@ -50,6 +50,9 @@ class DocaGraphTest : public DmaTest {
   static doca_error_t on_user(void* cookie) {
     auto& self = *static_cast<DocaGraphTest*>(cookie);
     self.seen_ = *self.piece(2);
+    if (self.submitted_in_user_node_ != nullptr) {
+      self.submission_ = submit(self.submitted_in_user_node_);
+    }
     return self.user_result_;
   }
   static void on_success(doca_graph_instance* instance, doca_data data, doca_data graph_data) {
@@ -70,6 +73,8 @@ class DocaGraphTest : public DmaTest {
   doca_graph_instance* instance_ = nullptr;
   std::vector<doca_dma_task_memcpy*> tasks_;
   doca_error_t user_result_ = DOCA_SUCCESS;
+  doca_dma_task_memcpy* submitted_in_user_node_ = nullptr;
+  doca_error_t submission_ = DOCA_ERROR_UNKNOWN;
   int seen_ = -1;  ///< by the user node
   int succeeded_ = 0;
   int failed_ = 0;
@@ -92,6 +97,30 @@ TEST_F(DocaGraphTest, NodesRunInTheirOrderWithoutTheTasksCallbacks) {
   EXPECT_EQ(data.u64, 12U);
   EXPECT_EQ(doca_graph_get_user_data(graph_, &data), DOCA_SUCCESS);
   EXPECT_EQ(data.ptr, this);
+  release();
+}
+
+TEST_F(DocaGraphTest, TasksAreTheInstancesWhileItIsInFlight) {
+  prepare();
+  ASSERT_EQ(doca_graph_instance_submit(instance_), DOCA_SUCCESS);
+  doca_task* const second = doca_dma_task_memcpy_as_task(tasks_[1]);
+  EXPECT_EQ(doca_task_submit(second), DOCA_ERROR_BAD_STATE) << "it has not begun";
+  // These log an error and do nothing else.
+  doca_task_free(second);
+  const doca_buf* const source = doca_dma_task_memcpy_get_src(tasks_[1]);
+  doca_dma_task_memcpy_set_src(tasks_[1], nullptr);
+  EXPECT_EQ(doca_dma_task_memcpy_get_src(tasks_[1]), source);
+  submitted_in_user_node_ = tasks_[0];
+  progress_until_reported();
+  EXPECT_EQ(succeeded_, 1);
+  EXPECT_EQ(seen_, 6);
+  EXPECT_EQ(submission_, DOCA_ERROR_BAD_STATE) << "it has ended, but its instance has not";
+  EXPECT_TRUE(ended_.empty());
+  doca_buf* const target = doca_dma_task_memcpy_get_dst(tasks_[1]);
+  EXPECT_EQ(doca_buf_reset_data_len(target), DOCA_SUCCESS);
+  frees_ = false;
+  EXPECT_EQ(doca_task_submit(second), DOCA_SUCCESS) << "it is the program's again";
+  progress_until_ended(1);
   release();
 }
 
