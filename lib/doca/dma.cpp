@@ -157,6 +157,7 @@ doca_error_t doca_dma_task_memcpy_set_conf(doca_dma* dma,
     return DOCA_ERROR_INVALID_VALUE;
   }
   if (dma->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (dma->graph_nodes != 0) return DOCA_ERROR_IN_USE;  // instances may have its tasks
   return guarded(__func__, [&] {
     dma->pool.reset();
     dma->tasks = std::make_unique<doca_dma_task_memcpy[]>(num_memcpy_tasks);

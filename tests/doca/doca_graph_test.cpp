@@ -151,6 +151,7 @@ TEST_F(DocaGraphTest, WhatIsInUseStays) {
   EXPECT_EQ(doca_graph_stop(graph_), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_ctx_stop(ctx_), DOCA_SUCCESS);
   EXPECT_EQ(doca_dma_destroy(dma_), DOCA_ERROR_IN_USE) << "a graph has nodes of it";
+  EXPECT_EQ(doca_dma_task_memcpy_set_conf(dma_, on_end, on_end, 1), DOCA_ERROR_IN_USE);
   EXPECT_EQ(doca_graph_instance_create(graph_, &other), DOCA_ERROR_BAD_STATE);
 }
 
