@@ -46,8 +46,30 @@ TEST_F(MemoryTest, ReferencesAreCountedBeforeTheCall) {
   EXPECT_EQ(count, 2);
   EXPECT_EQ(doca_buf_dec_refcount(buf, &count), DOCA_SUCCESS);
   EXPECT_EQ(count, 1);
-  EXPECT_EQ(doca_buf_dec_refcount(buf, &count), DOCA_ERROR_INVALID_VALUE) << "it was returned";
+  EXPECT_EQ(doca_buf_dec_refcount(buf, &count), DOCA_ERROR_BAD_STATE) << "it was returned";
   EXPECT_EQ(doca_buf_get_refcount(buf, &count), DOCA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(MemoryTest, ReferencesAreAtMostTheMostOfTheirType) {
+  doca_buf* const buf = destination(0);
+  for (std::uint32_t count = 1; count != UINT16_MAX; ++count) {
+    ASSERT_EQ(doca_buf_inc_refcount(buf, nullptr), DOCA_SUCCESS);
+  }
+  EXPECT_EQ(doca_buf_inc_refcount(buf, nullptr), DOCA_ERROR_TOO_BIG);
+  std::uint16_t count = 0;
+  EXPECT_EQ(doca_buf_get_refcount(buf, &count), DOCA_SUCCESS);
+  EXPECT_EQ(count, UINT16_MAX);
+  while (doca_buf_dec_refcount(buf, nullptr) == DOCA_SUCCESS) continue;
+}
+
+TEST_F(MemoryTest, AListTakesTheOnlyReference) {
+  doca_buf* const first = destination(0);
+  doca_buf* const second = destination(1);
+  ASSERT_EQ(doca_buf_inc_refcount(second, nullptr), DOCA_SUCCESS);
+  EXPECT_EQ(doca_buf_chain_list(first, second), DOCA_ERROR_NOT_PERMITTED);
+  ASSERT_EQ(doca_buf_dec_refcount(second, nullptr), DOCA_SUCCESS);
+  EXPECT_EQ(doca_buf_chain_list(first, second), DOCA_SUCCESS);
+  EXPECT_EQ(doca_buf_dec_refcount(first, nullptr), DOCA_SUCCESS);
 }
 
 TEST_F(MemoryTest, AListHoldsAReferenceToEachButTheFirst) {
