@@ -9,8 +9,8 @@
 #include "memory/range.hpp"
 #include "memory/region.hpp"
 
-/// Memory that another process of this machine accesses where it lies, by process_vm_readv(2): no
-/// mapping, so any memory can be exported, also a heap's. The two processes have the same user, or
+/// Memory that another process of this machine accesses where it lies, by /proc/PID/mem (proc(5)):
+/// no mapping, so any memory can be exported, also a heap's. The two processes have the same user, or
 /// the importer has CAP_SYS_PTRACE, and they see each other's process ids. Setup calls: they throw
 /// Error.
 namespace offload::memory {
@@ -28,7 +28,8 @@ struct InPlaceImport {
   std::vector<Range> ranges;
 };
 /// Throws Error: unsupported_version and bad_message as protocol::Envelope and for fields that
-/// export_in_place() cannot have made, not_found if the process has ended.
+/// export_in_place() cannot have made, not_found if the process has ended, and the error of the
+/// operating system if its memory cannot be opened, such as not_permitted.
 InPlaceImport import_in_place(std::span<const std::byte> blob);
 
 /// A place in a range.
@@ -37,8 +38,8 @@ struct Place {
   const Range* range = nullptr;
 };
 /// Copies `length` bytes; one of the ranges may be at Location::process, and neither of a device.
-/// Errors: not_connected if that process has ended, not_permitted, io_failed if the memory is not
-/// there, not_supported for two ranges at Location::process.
+/// Errors: not_connected if that process has ended or runs another program, io_failed if the memory
+/// is not there, not_supported for two ranges at Location::process.
 core::Status copy_bytes(Place to, Place from, std::size_t length) noexcept;
 
 }  // namespace offload::memory
