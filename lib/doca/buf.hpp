@@ -11,8 +11,8 @@ inline doca_buf* handle_of(memory::Buffer* buffer) noexcept {
   return reinterpret_cast<doca_buf*>(buffer);
 }
 
-/// The buffer of a handle; null for null, and for a buffer to which the program has no reference: it
-/// was returned to its inventory, or only a task holds it.
+/// The buffer of a handle; null for null, and for a buffer to which the program has no reference:
+/// it was returned to its inventory, or only a task holds it.
 inline memory::Buffer* buffer_of(doca_buf* buf) noexcept {
   auto* const buffer = reinterpret_cast<memory::Buffer*>(buf);
   return buffer != nullptr && buffer->own_references() != 0 ? buffer : nullptr;

@@ -53,6 +53,7 @@ doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
   mmap->region.reset();
+  mmap->export_pci.reset();
   if (mmap->was_started && mmap->free_callback != nullptr) {
     mmap->free_callback(mmap->memory.data(), mmap->memory.size(), mmap->free_cookie);
   }
@@ -79,7 +80,7 @@ doca_error_t doca_mmap_stop(doca_mmap* mmap) {
   if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
   if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
   mmap->region.reset();
-  mmap->export_pci.clear();
+  mmap->export_pci.reset();
   return DOCA_SUCCESS;
 }
 
@@ -130,7 +131,7 @@ doca_error_t doca_mmap_export_pci(doca_mmap* mmap, const doca_dev* dev, const vo
   }
   if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
   // Once: the program may still have what an earlier call returned.
-  if (mmap->export_pci.empty()) {
+  if (!mmap->export_pci) {
     const doca_error_t result = guarded(__func__, [&] {
       const bool writable = (mmap->access & DOCA_ACCESS_FLAG_PCI_READ_WRITE) != 0;
       mmap->export_pci = offload::memory::export_in_place(
@@ -138,8 +139,8 @@ doca_error_t doca_mmap_export_pci(doca_mmap* mmap, const doca_dev* dev, const vo
     });
     if (result != DOCA_SUCCESS) return result;
   }
-  *export_desc = mmap->export_pci.data();
-  *export_desc_len = mmap->export_pci.size();
+  *export_desc = mmap->export_pci->blob.data();
+  *export_desc_len = mmap->export_pci->blob.size();
   return DOCA_SUCCESS;
 }
 

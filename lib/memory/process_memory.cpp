@@ -6,11 +6,13 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -97,9 +99,30 @@ core::Status status_of(ssize_t copied, std::size_t length) noexcept {
   return ErrorCode::io_failed;                       // it is not there, or a part of it
 }
 
+/// The number of OpenToOthers, and the lock that keeps the setting in step with it.
+std::mutex open_mutex;
+std::size_t open_count = 0;
+
+/// Fails without Yama, where nothing else keeps processes of one user apart.
+void set_tracer(unsigned long tracer) noexcept {
+  static_cast<void>(::prctl(PR_SET_PTRACER, tracer, 0UL, 0UL, 0UL));
+}
+
 }  // namespace
 
-std::vector<std::byte> export_in_place(const MemoryRegion& region, Access granted) {
+OpenToOthers::OpenToOthers() noexcept {
+  const std::scoped_lock lock(open_mutex);
+  ++open_count;
+  set_tracer(PR_SET_PTRACER_ANY);  // each time: the program may have set another one meanwhile
+}
+
+OpenToOthers::~OpenToOthers() {
+  if (!is_one_) return;
+  const std::scoped_lock lock(open_mutex);
+  if (--open_count == 0) set_tracer(0);
+}
+
+InPlaceExport export_in_place(const MemoryRegion& region, Access granted) {
   check_access(granted);
   require_allowed(region, granted | Access::peer_pcie);
   protocol::Writer body;
@@ -115,9 +138,7 @@ std::vector<std::byte> export_in_place(const MemoryRegion& region, Access grante
     body.integer(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(range.address)))
         .integer(static_cast<std::uint64_t>(range.length));
   }
-  // Fails without Yama, where nothing else keeps processes of one user apart.
-  static_cast<void>(::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0));
-  return kEnvelope.wrap(body.take());
+  return {kEnvelope.wrap(body.take()), {}};
 }
 
 InPlaceImport import_in_place(std::span<const std::byte> blob) {
@@ -154,12 +175,12 @@ core::Status copy_bytes(Place to, Place from, std::size_t length) noexcept {
   }
   if (writes && reads) return ErrorCode::not_supported;
   const Range& other = writes ? *to.range : *from.range;
-  const auto at = static_cast<off_t>(
-      reinterpret_cast<std::uintptr_t>(writes ? to.address : from.address));
+  const auto at =
+      static_cast<off_t>(reinterpret_cast<std::uintptr_t>(writes ? to.address : from.address));
   const int memory = other.descriptor.fd;
-  return status_of(writes ? ::pwrite(memory, from.address, length, at)
-                          : ::pread(memory, to.address, length, at),
-                   length);
+  return status_of(
+      writes ? ::pwrite(memory, from.address, length, at) : ::pread(memory, to.address, length, at),
+      length);
 }
 
 }  // namespace offload::memory

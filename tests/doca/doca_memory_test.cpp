@@ -2,10 +2,31 @@
 #include <doca_buf_inventory.h>
 #include <doca_mmap.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cstdarg>
 #include <string>
 
 #include "tests/doca/dma_fixture.hpp"
+
+namespace {
+
+unsigned long tracer = 0;  ///< what PR_SET_PTRACER set last
+
+}  // namespace
+
+/// Instead of libc's: kernels without Yama refuse PR_SET_PTRACER, and none says what is set.
+extern "C" int prctl(int option, ...) {
+  std::va_list arguments;
+  va_start(arguments, option);
+  unsigned long values[4];
+  for (unsigned long& value : values) value = va_arg(arguments, unsigned long);
+  va_end(arguments);
+  if (option == PR_SET_PTRACER) tracer = values[0];
+  return static_cast<int>(::syscall(SYS_prctl, option, values[0], values[1], values[2], values[3]));
+}
 
 namespace offload::doca {
 namespace {
@@ -278,6 +299,30 @@ TEST_F(MemoryTest, AnExportIsTheSameUntilTheStop) {
   ASSERT_EQ(doca_mmap_start(mmap_), DOCA_SUCCESS);
   ASSERT_EQ(doca_mmap_export_pci(mmap_, dev_, &second, &length), DOCA_SUCCESS);
   EXPECT_NE(std::string(static_cast<const char*>(second), length), bytes) << "it has other rights";
+}
+
+TEST_F(MemoryTest, TheProcessIsOpenToOthersUntilTheLastExportStops) {
+  const auto make = [&] {
+    doca_mmap* made = nullptr;
+    EXPECT_EQ(doca_mmap_create(&made), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_set_memrange(made, piece(0), kPiece), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_set_permissions(made, DOCA_ACCESS_FLAG_PCI_READ_ONLY), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_add_dev(made, dev_), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_start(made), DOCA_SUCCESS);
+    const void* blob = nullptr;
+    std::size_t length = 0;
+    EXPECT_EQ(doca_mmap_export_pci(made, dev_, &blob, &length), DOCA_SUCCESS);
+    return made;
+  };
+  tracer = 0;
+  doca_mmap* const first = make();
+  EXPECT_EQ(tracer, PR_SET_PTRACER_ANY);
+  doca_mmap* const second = make();
+  EXPECT_EQ(doca_mmap_stop(first), DOCA_SUCCESS);
+  EXPECT_EQ(tracer, PR_SET_PTRACER_ANY) << "the second one is exported";
+  EXPECT_EQ(doca_mmap_destroy(second), DOCA_SUCCESS);
+  EXPECT_EQ(tracer, 0UL);
+  EXPECT_EQ(doca_mmap_destroy(first), DOCA_SUCCESS);
 }
 
 TEST_F(MemoryTest, NullIsRefused) {

@@ -46,7 +46,8 @@ class Exporter {
           std::vector<std::byte> bytes(kLength, std::byte{7});
           MemoryRegion region({"exported", kExported}, {borrow_range(bytes)});
           region.start();
-          const std::vector<std::byte> blob = export_in_place(region, granted);
+          const InPlaceExport made = export_in_place(region, granted);
+          const std::vector<std::byte>& blob = made.blob;
           if (::send(socket, blob.data(), blob.size(), 0) < 0) return 255;
           char end = 0;
           if (::recv(socket, &end, 1, 0) != 1) return 255;
@@ -104,7 +105,8 @@ TEST_F(ProcessMemoryTest, OfAProcessThatRunsAnotherProgramIsNotReached) {
     std::vector<std::byte> bytes(kLength);
     MemoryRegion region({"exported", kExported}, {borrow_range(bytes)});
     region.start();
-    const std::vector<std::byte> blob = export_in_place(region, kLocalAccess);
+    const InPlaceExport made = export_in_place(region, kLocalAccess);
+    const std::vector<std::byte>& blob = made.blob;
     char begin = 0;
     if (::send(socket, blob.data(), blob.size(), 0) < 0 || ::recv(socket, &begin, 1, 0) != 1) {
       return 255;
@@ -154,7 +156,7 @@ TEST_F(ProcessMemoryTest, OfAProcessThatHasEndedIsNotFound) {
 TEST_F(ProcessMemoryTest, OfAnotherProcessWithTheSameIdIsNotFound) {
   MemoryRegion region({"mine", kExported}, {own_});
   region.start();
-  std::vector<std::byte> body = body_of(export_in_place(region, Access::local_read));
+  std::vector<std::byte> body = body_of(export_in_place(region, Access::local_read).blob);
   EXPECT_NO_THROW(import_in_place(kEnvelope.wrap(body)));
   body[kStart + 7] ^= std::byte{1};
   EXPECT_EQ(thrown_by([&] { import_in_place(kEnvelope.wrap(body)); }).code(), ErrorCode::not_found);
@@ -163,7 +165,7 @@ TEST_F(ProcessMemoryTest, OfAnotherProcessWithTheSameIdIsNotFound) {
 TEST_F(ProcessMemoryTest, ThatCannotBeOpenedIsNotCalledEnded) {
   MemoryRegion region({"mine", kExported}, {own_});
   region.start();
-  const std::vector<std::byte> blob = export_in_place(region, Access::local_read);
+  const std::vector<std::byte> blob = export_in_place(region, Access::local_read).blob;
   ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 0), 0);  // which refuses it to another process of this user
   support::ChildProcess child([&](int /*socket*/) {
     rlimit before{};
@@ -192,7 +194,7 @@ TEST_F(ProcessMemoryTest, NeedsTheRightsOfTheRegion) {
 TEST_F(ProcessMemoryTest, ADamagedDescriptionIsRefused) {
   MemoryRegion region({"mine", kExported}, {own_});
   region.start();
-  std::vector<std::byte> blob = export_in_place(region, Access::local_read);
+  std::vector<std::byte> blob = export_in_place(region, Access::local_read).blob;
   for (std::byte& byte : blob) {
     byte ^= std::byte{1};
     EXPECT_THROW(import_in_place(blob), core::Error) << &byte - blob.data();

@@ -31,7 +31,9 @@ doca_error_t doca_mmap_destroy(struct doca_mmap *mmap);
 /// Brings the memory into RAM and locks it there. DOCA_ERROR_NOT_PERMITTED without a range or
 /// a device.
 doca_error_t doca_mmap_start(struct doca_mmap *mmap);
-/// DOCA_ERROR_IN_USE while buffers of it exist; then it stays started.
+/// Stops it, with its export. Mmaps that other processes created from the export must be destroyed
+/// first: they could access the memory longer. DOCA_ERROR_IN_USE while buffers of it exist; then it
+/// stays started.
 doca_error_t doca_mmap_stop(struct doca_mmap *mmap);
 
 /// DOCA_ERROR_ALREADY_EXIST if it has the device.
@@ -48,7 +50,9 @@ doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, s
 /// Describes the memory for the other side of PCI: a process of this machine that runs as the same
 /// user, or as root. It gets the right that the permissions have: DOCA_ACCESS_FLAG_PCI_READ_ONLY or
 /// _READ_WRITE. The program transmits the bytes, which are valid until the mmap is stopped or
-/// destroyed; until then each call returns the same ones. DOCA_ERROR_BAD_STATE if it is not started or came of an export,
+/// destroyed; until then each call returns the same ones. Until the last exported mmap of the process
+/// is stopped, Yama does not keep processes of the user from the memory of this one (PR_SET_PTRACER
+/// of prctl(2), which replaces a setting of the program and then clears it). DOCA_ERROR_BAD_STATE if it is not started or came of an export,
 /// DOCA_ERROR_NOT_PERMITTED without those permissions, DOCA_ERROR_INVALID_VALUE if it does not have
 /// the device.
 doca_error_t doca_mmap_export_pci(struct doca_mmap *mmap, const struct doca_dev *dev,
