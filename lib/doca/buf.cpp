@@ -132,5 +132,7 @@ doca_error_t doca_buf_is_last_in_list(const doca_buf* buf, uint8_t* is_last) {
 }
 
 doca_error_t doca_buf_get_list_len(const doca_buf* buf, uint32_t* num_elements) {
-  return get(buf, num_elements, [](const Buffer& buffer) { return buffer.element_count(); });
+  const Buffer* const buffer = buffer_of(buf);
+  if (buffer != nullptr && !buffer->is_head()) return DOCA_ERROR_NOT_PERMITTED;
+  return get(buf, num_elements, [](const Buffer& head) { return head.element_count(); });
 }

@@ -140,7 +140,7 @@ doca_error_t doca_graph_start(doca_graph* graph) {
 
 doca_error_t doca_graph_stop(doca_graph* graph) {
   if (graph == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (!graph->graph) return DOCA_ERROR_BAD_STATE;
+  if (!graph->graph) return DOCA_SUCCESS;
   if (graph->instances != 0) return DOCA_ERROR_IN_USE;
   // In a turn the library's graph may be what is being polled.
   if (graph->pe->in_turn) return DOCA_ERROR_NOT_PERMITTED;
@@ -223,7 +223,7 @@ doca_error_t doca_graph_instance_create(doca_graph* graph, doca_graph_instance**
 
 doca_error_t doca_graph_instance_destroy(doca_graph_instance* instance) {
   if (instance == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (instance->in_flight()) return DOCA_ERROR_BAD_STATE;
+  if (instance->in_flight()) return DOCA_ERROR_IN_USE;
   static_cast<void>(instance->graph->graph->release(*instance->instance));
   --instance->graph->instances;
   delete instance;
@@ -252,6 +252,7 @@ doca_error_t doca_graph_instance_set_user_node_data(doca_graph_instance* instanc
 
 doca_error_t doca_graph_instance_set_user_data(doca_graph_instance* instance, doca_data user_data) {
   if (instance == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (instance->in_flight()) return DOCA_ERROR_IN_USE;
   instance->user_data = user_data;
   return DOCA_SUCCESS;
 }
@@ -265,7 +266,7 @@ doca_error_t doca_graph_instance_get_user_data(const doca_graph_instance* instan
 
 doca_error_t doca_graph_instance_submit(doca_graph_instance* instance) {
   if (instance == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (instance->in_flight()) return DOCA_ERROR_BAD_STATE;
+  if (instance->in_flight()) return DOCA_ERROR_IN_USE;
   for (const doca_task* task : instance->tasks) {
     if (task != nullptr && (task->task == nullptr || task->in_flight())) {
       return DOCA_ERROR_BAD_STATE;

@@ -51,7 +51,7 @@ doca_error_t doca_mmap_create(doca_mmap** mmap) {
 
 doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
+  if (mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
   mmap->region.reset();
   mmap->export_pci.reset();
   if (mmap->was_started && mmap->free_callback != nullptr) {
@@ -77,8 +77,8 @@ doca_error_t doca_mmap_start(doca_mmap* mmap) {
 
 doca_error_t doca_mmap_stop(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
-  if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
+  if (!mmap->region) return DOCA_ERROR_BAD_STATE;
+  if (mmap->is_imported || mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
   mmap->region.reset();
   mmap->export_pci.reset();
   return DOCA_SUCCESS;
@@ -117,7 +117,7 @@ doca_error_t doca_mmap_set_memrange(doca_mmap* mmap, void* addr, size_t len) {
 
 doca_error_t doca_mmap_get_memrange(const doca_mmap* mmap, void** addr, size_t* len) {
   if (any_null(mmap, addr, len)) return DOCA_ERROR_INVALID_VALUE;
-  if (mmap->memory.empty()) return DOCA_ERROR_NOT_FOUND;
+  if (mmap->memory.empty()) return DOCA_ERROR_BAD_STATE;
   *addr = mmap->memory.data();
   *len = mmap->memory.size();
   return DOCA_SUCCESS;
@@ -125,11 +125,9 @@ doca_error_t doca_mmap_get_memrange(const doca_mmap* mmap, void** addr, size_t* 
 
 doca_error_t doca_mmap_export_pci(doca_mmap* mmap, const doca_dev* dev, const void** export_desc,
                                   size_t* export_desc_len) {
-  if (any_null(mmap, dev, export_desc, export_desc_len) ||
-      find_device(*mmap, dev) == mmap->devices.end()) {
-    return DOCA_ERROR_INVALID_VALUE;
-  }
-  if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
+  if (any_null(mmap, dev, export_desc, export_desc_len)) return DOCA_ERROR_INVALID_VALUE;
+  if (!mmap->region || mmap->is_imported) return DOCA_ERROR_NOT_PERMITTED;
+  if (find_device(*mmap, dev) == mmap->devices.end()) return DOCA_ERROR_NOT_FOUND;
   // Once: the program may still have what an earlier call returned.
   if (!mmap->export_pci) {
     const doca_error_t result = guarded(__func__, [&] {

@@ -297,17 +297,25 @@ TEST_F(DocaArgpTest, TheHelpNamesEachOption) {
 
 TEST_F(DocaArgpTest, WrongUseIsRefused) {
   EXPECT_EQ(doca_argp_init("again", nullptr), DOCA_ERROR_BAD_STATE);
-  EXPECT_EQ(add("t", "other", DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_ALREADY_EXIST);
-  EXPECT_EQ(add("h", "other", DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_ALREADY_EXIST);
-  EXPECT_EQ(add("o", "other", DOCA_ARGP_TYPE_UNKNOWN, on_number), DOCA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(add("o", "other", DOCA_ARGP_TYPE_INT, nullptr), DOCA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(add(nullptr, nullptr, DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(add("t", "other", DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(add("h", "other", DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(add("o", "other", DOCA_ARGP_TYPE_UNKNOWN, on_number), DOCA_ERROR_INITIALIZATION);
+  EXPECT_EQ(add("o", "other", DOCA_ARGP_TYPE_INT, nullptr), DOCA_ERROR_INITIALIZATION);
+  EXPECT_EQ(add(nullptr, nullptr, DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_INITIALIZATION);
   EXPECT_EQ(doca_argp_register_param(nullptr), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_argp_param_create(nullptr), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_argp_param_destroy(nullptr), DOCA_ERROR_INVALID_VALUE);
   doca_argp_param* param = nullptr;
   ASSERT_EQ(doca_argp_param_create(&param), DOCA_SUCCESS);
   EXPECT_EQ(doca_argp_param_destroy(param), DOCA_SUCCESS);
+  ASSERT_EQ(doca_argp_param_create(&param), DOCA_SUCCESS);
+  doca_argp_param_set_long_name(param, "twice");
+  doca_argp_param_set_description(param, "An option");
+  doca_argp_param_set_callback(param, on_number);
+  doca_argp_param_set_type(param, DOCA_ARGP_TYPE_INT);
+  EXPECT_EQ(doca_argp_register_param(param), DOCA_SUCCESS);
+  EXPECT_EQ(doca_argp_register_param(param), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_argp_param_destroy(param), DOCA_ERROR_BAD_STATE) << "it was registered";
   EXPECT_EQ(doca_argp_register_version_callback(nullptr), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_argp_register_validation_callback(nullptr), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_argp_start(1, nullptr), DOCA_ERROR_INVALID_VALUE);

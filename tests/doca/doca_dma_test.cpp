@@ -310,6 +310,7 @@ TEST_F(DmaTest, AContextIsStartedOnlyIfItIsConfiguredAndConnected) {
   doca_ctx* const ctx = doca_dma_as_ctx(other);
   ASSERT_EQ(doca_dma_task_memcpy_set_conf(other, on_end, on_end, 1), DOCA_SUCCESS);
   EXPECT_EQ(doca_ctx_start(ctx), DOCA_ERROR_BAD_STATE) << "it is not connected";
+  EXPECT_EQ(doca_ctx_stop(ctx), DOCA_ERROR_NOT_CONNECTED);
   EXPECT_EQ(doca_dma_destroy(other), DOCA_SUCCESS);
   ASSERT_EQ(doca_dma_create(dev_, &other), DOCA_SUCCESS);
   ASSERT_EQ(doca_pe_connect_ctx(pe_, doca_dma_as_ctx(other)), DOCA_SUCCESS);

@@ -83,8 +83,9 @@ class DocaGraphTest : public DmaTest {
 TEST_F(DocaGraphTest, NodesRunInTheirOrderWithoutTheTasksCallbacks) {
   prepare();
   ASSERT_EQ(doca_graph_instance_submit(instance_), DOCA_SUCCESS);
-  EXPECT_EQ(doca_graph_instance_submit(instance_), DOCA_ERROR_BAD_STATE);
-  EXPECT_EQ(doca_graph_instance_destroy(instance_), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_graph_instance_submit(instance_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_graph_instance_destroy(instance_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_graph_instance_set_user_data(instance_, {.u64 = 13}), DOCA_ERROR_IN_USE);
   EXPECT_EQ(bind(first_, tasks_[0]), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_graph_instance_set_user_node_data(instance_, user_, this), DOCA_ERROR_BAD_STATE);
   progress_until_reported();
@@ -148,7 +149,7 @@ TEST_F(DocaGraphTest, WhatIsInUseStays) {
   release();
   EXPECT_EQ(doca_graph_destroy(graph_), DOCA_ERROR_BAD_STATE) << "it is started";
   EXPECT_EQ(doca_graph_stop(graph_), DOCA_SUCCESS);
-  EXPECT_EQ(doca_graph_stop(graph_), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_graph_stop(graph_), DOCA_SUCCESS) << "it is stopped already";
   EXPECT_EQ(doca_ctx_stop(ctx_), DOCA_SUCCESS);
   EXPECT_EQ(doca_dma_destroy(dma_), DOCA_ERROR_IN_USE) << "a graph has nodes of it";
   EXPECT_EQ(doca_dma_task_memcpy_set_conf(dma_, on_end, on_end, 1), DOCA_ERROR_IN_USE);

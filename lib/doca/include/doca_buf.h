@@ -54,7 +54,7 @@ doca_error_t doca_buf_get_next_in_list(struct doca_buf *buf, struct doca_buf **n
 doca_error_t doca_buf_get_last_in_list(struct doca_buf *buf, struct doca_buf **last);
 doca_error_t doca_buf_is_first_in_list(const struct doca_buf *buf, uint8_t *is_first);
 doca_error_t doca_buf_is_last_in_list(const struct doca_buf *buf, uint8_t *is_last);
-/// The number of buffers from this one to the end of its list.
+/// The number of buffers of the list. DOCA_ERROR_NOT_PERMITTED if `buf` is not its first.
 doca_error_t doca_buf_get_list_len(const struct doca_buf *buf, uint32_t *num_elements);
 
 #pragma GCC visibility pop

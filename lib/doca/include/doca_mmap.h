@@ -26,14 +26,14 @@ typedef void (*doca_mmap_memrange_free_cb_t)(void *addr, size_t len, void *cooki
 
 /// Creates a stopped mmap without a range, whose rights are local reading and writing.
 doca_error_t doca_mmap_create(struct doca_mmap **mmap);
-/// Stops it if it is started, and frees it. DOCA_ERROR_IN_USE while buffers of it exist.
+/// Stops it if it is started, and frees it. DOCA_ERROR_NOT_PERMITTED while buffers of it exist.
 doca_error_t doca_mmap_destroy(struct doca_mmap *mmap);
 /// Brings the memory into RAM and locks it there. DOCA_ERROR_NOT_PERMITTED without a range or
 /// a device.
 doca_error_t doca_mmap_start(struct doca_mmap *mmap);
 /// Stops it, with its export. Mmaps that other processes created from the export must be destroyed
-/// first: they could access the memory longer. DOCA_ERROR_IN_USE while buffers of it exist; then it
-/// stays started.
+/// first: they could access the memory longer. DOCA_ERROR_NOT_PERMITTED while buffers of it exist, and
+/// then it stays started; also if it came of an export.
 doca_error_t doca_mmap_stop(struct doca_mmap *mmap);
 
 /// DOCA_ERROR_ALREADY_EXIST if it has the device.
@@ -45,16 +45,16 @@ doca_error_t doca_mmap_set_permissions(struct doca_mmap *mmap, uint32_t access);
 /// Sets the memory, once; it must outlive the mmap. DOCA_ERROR_INVALID_VALUE if it is empty,
 /// DOCA_ERROR_NOT_PERMITTED if memory was set before.
 doca_error_t doca_mmap_set_memrange(struct doca_mmap *mmap, void *addr, size_t len);
-/// DOCA_ERROR_NOT_FOUND if none was set.
+/// DOCA_ERROR_BAD_STATE if none was set.
 doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, size_t *len);
 /// Describes the memory for the other side of PCI: a process of this machine that runs as the same
 /// user, or as root. It gets the right that the permissions have: DOCA_ACCESS_FLAG_PCI_READ_ONLY or
 /// _READ_WRITE. The program transmits the bytes, which are valid until the mmap is stopped or
 /// destroyed; until then each call returns the same ones. Until the last exported mmap of the process
 /// is stopped, Yama does not keep processes of the user from the memory of this one (PR_SET_PTRACER
-/// of prctl(2), which replaces a setting of the program and then clears it). DOCA_ERROR_BAD_STATE if it is not started or came of an export,
-/// DOCA_ERROR_NOT_PERMITTED without those permissions, DOCA_ERROR_INVALID_VALUE if it does not have
-/// the device.
+/// of prctl(2), which replaces a setting of the program and then clears it). DOCA_ERROR_NOT_PERMITTED
+/// if it is not started, came of an export or does not have those permissions, DOCA_ERROR_NOT_FOUND
+/// if it does not have the device.
 doca_error_t doca_mmap_export_pci(struct doca_mmap *mmap, const struct doca_dev *dev,
                                   const void **export_desc, size_t *export_desc_len);
 /// Creates an mmap of memory that another process exported. It is started for its life, and its
