@@ -48,7 +48,7 @@ class DocaLogTest : public testing::Test {
  protected:
   ~DocaLogTest() override {
     EXPECT_EQ(doca_log_level_set_global_lower_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
-    EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_DISABLE), DOCA_SUCCESS);
+    EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
     // Backends exist until the program ends, so the file stays open; nothing more goes there.
     if (backend_ != nullptr) {
       static_cast<void>(doca_log_backend_set_level_lower_limit(backend_, DOCA_LOG_LEVEL_DISABLE));
@@ -116,6 +116,24 @@ TEST_F(DocaLogTest, LinesOfTheLibraryGoToItsBackends) {
   const std::string text = written();
   EXPECT_NE(text.find("[ERR]"), std::string::npos) << text;
   EXPECT_EQ(text.find("of the program"), std::string::npos) << text;
+}
+
+TEST_F(DocaLogTest, TheSdkLimitIsTheLevelOfItsBackends) {
+  EXPECT_EQ(doca_log_level_get_global_sdk_limit(), static_cast<std::uint32_t>(DOCA_LOG_LEVEL_INFO));
+  ASSERT_EQ(doca_log_backend_create_with_file_sdk(file_, &backend_), DOCA_SUCCESS);
+  EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_CRIT), DOCA_SUCCESS);
+  log_a_line_of_the_library();
+  EXPECT_EQ(written(), "") << "it is lowered for a backend that exists";
+  doca_log_backend* later = nullptr;
+  ASSERT_EQ(doca_log_backend_create_with_fd_sdk(::fileno(file_), &later), DOCA_SUCCESS);
+  log_a_line_of_the_library();
+  std::fseek(file_, 0, SEEK_END);
+  EXPECT_EQ(written(), "") << "it is lowered for a later one too";
+  EXPECT_EQ(doca_log_backend_set_sdk_level(later, DOCA_LOG_LEVEL_ERROR), DOCA_SUCCESS);
+  log_a_line_of_the_library();
+  std::fseek(file_, 0, SEEK_END);
+  EXPECT_NE(written(), "") << "its own level is above the limit";
+  EXPECT_EQ(doca_log_backend_set_sdk_level(later, DOCA_LOG_LEVEL_DISABLE), DOCA_SUCCESS);
 }
 
 TEST_F(DocaLogTest, ADescriptorIsWrittenToAsAFileIs) {
@@ -275,7 +293,7 @@ TEST_F(DocaArgpTest, AJsonFileHasOptionsAndLevels) {
   EXPECT_EQ(doca_log_level_get_global_lower_limit(), 60U);
   EXPECT_EQ(doca_log_level_get_global_sdk_limit(), 20U);
   EXPECT_EQ(doca_log_level_set_global_lower_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
-  EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_DISABLE), DOCA_SUCCESS);
+  EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
   std::ofstream(path) << R"({"doca_program_flags": {"unknown": 1}})";
   EXPECT_NE(start({"-j", path}), DOCA_SUCCESS);
 }
