@@ -160,7 +160,7 @@ doca_error_t doca_mmap_create_from_export(const doca_data* user_data, const void
   });
 }
 
-doca_error_t doca_mmap_set_free_cb(doca_mmap* mmap, doca_mmap_memrange_free_cb_t callback,
+doca_error_t doca_mmap_set_free_cb(doca_mmap* mmap, doca_mmap_memrange_free_cb_t* callback,
                                    void* cookie) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (mmap->region) return DOCA_ERROR_BAD_STATE;

@@ -17,7 +17,7 @@ struct doca_mmap {
   std::span<std::byte> memory;
   std::uint32_t access = DOCA_ACCESS_FLAG_LOCAL_READ_WRITE;
   std::vector<offload::doca::DeviceUse> devices;
-  doca_mmap_memrange_free_cb_t free_callback = nullptr;
+  doca_mmap_memrange_free_cb_t* free_callback = nullptr;
   void* free_cookie = nullptr;
   bool was_started = false;                                  ///< with this callback
   bool is_imported = false;                                  ///< it is started for its life

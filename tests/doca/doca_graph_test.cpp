@@ -13,7 +13,8 @@ class DocaGraphTest : public DmaTest {
     EXPECT_EQ(doca_ctx_start(ctx_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_create(pe_, &graph_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_node_create_from_ctx(graph_, ctx_, &first_), DOCA_SUCCESS);
-    EXPECT_EQ(doca_graph_node_create_from_ctx(graph_, ctx_, &second_), DOCA_SUCCESS);
+    const doca_ctx* const same = ctx_;
+    EXPECT_EQ(doca_graph_node_create_from_ctx(graph_, same, &second_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_node_create_from_user(graph_, on_user, &user_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_add_dependency(graph_, first_, second_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_add_dependency(graph_, second_, user_), DOCA_SUCCESS);
@@ -28,7 +29,8 @@ class DocaGraphTest : public DmaTest {
   /// Starts the graph and makes an instance, whose second copy takes what the first one wrote.
   void prepare() {
     ASSERT_EQ(doca_graph_start(graph_), DOCA_SUCCESS);
-    ASSERT_EQ(doca_graph_instance_create(graph_, &instance_), DOCA_SUCCESS);
+    const doca_graph* const same = graph_;
+    ASSERT_EQ(doca_graph_instance_create(same, &instance_), DOCA_SUCCESS);
     tasks_ = {copy_task(0, 6, 1), copy_task(1, 0, 2)};
     ASSERT_EQ(bind(first_, tasks_[0]), DOCA_SUCCESS);
     ASSERT_EQ(bind(second_, tasks_[1]), DOCA_SUCCESS);

@@ -234,7 +234,9 @@ TEST_F(MemoryTest, AnMmapTellsWhenItsMemoryIsFree) {
 }
 
 TEST_F(MemoryTest, AnMmapThatWasNotStartedFreesNoMemory) {
-  const auto on_free = [](void*, std::size_t, void* cookie) { ++*static_cast<int*>(cookie); };
+  doca_mmap_memrange_free_cb_t* const on_free = [](void*, std::size_t, void* cookie) {
+    ++*static_cast<int*>(cookie);
+  };
   int calls = 0;
   doca_mmap* other = nullptr;
   ASSERT_EQ(doca_mmap_create(&other), DOCA_SUCCESS);

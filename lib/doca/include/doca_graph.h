@@ -42,7 +42,8 @@ doca_error_t doca_graph_stop(struct doca_graph *graph);
 /// These return DOCA_ERROR_BAD_STATE if the graph is started.
 
 /// Adds a node that runs a task of `ctx`.
-doca_error_t doca_graph_node_create_from_ctx(struct doca_graph *graph, struct doca_ctx *ctx,
+doca_error_t doca_graph_node_create_from_ctx(struct doca_graph *graph,
+                                             const struct doca_ctx *ctx,
                                              struct doca_graph_node **node);
 /// Adds a node that calls `callback`.
 doca_error_t doca_graph_node_create_from_user(struct doca_graph *graph,
@@ -60,7 +61,7 @@ doca_error_t doca_graph_set_user_data(struct doca_graph *graph, union doca_data 
 doca_error_t doca_graph_get_user_data(const struct doca_graph *graph, union doca_data *user_data);
 
 /// DOCA_ERROR_BAD_STATE if the graph is not started, DOCA_ERROR_NO_MEMORY if all instances exist.
-doca_error_t doca_graph_instance_create(struct doca_graph *graph,
+doca_error_t doca_graph_instance_create(const struct doca_graph *graph,
                                         struct doca_graph_instance **instance);
 /// DOCA_ERROR_IN_USE if it is in flight.
 doca_error_t doca_graph_instance_destroy(struct doca_graph_instance *instance);

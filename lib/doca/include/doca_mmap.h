@@ -22,7 +22,7 @@ extern "C" {
 struct doca_mmap;
 
 /// Called when an mmap is destroyed, so that its memory may be freed.
-typedef void (*doca_mmap_memrange_free_cb_t)(void *addr, size_t len, void *cookie);
+typedef void(doca_mmap_memrange_free_cb_t)(void *addr, size_t len, void *cookie);
 
 /// Creates a stopped mmap without a range, whose rights are local reading and writing.
 doca_error_t doca_mmap_create(struct doca_mmap **mmap);
@@ -66,7 +66,7 @@ doca_error_t doca_mmap_create_from_export(const union doca_data *user_data, cons
                                           struct doca_mmap **mmap);
 /// Sets the callback for the end of the mmap; NULL: none. It is called only if the mmap was started
 /// after this call: otherwise no device has used the memory.
-doca_error_t doca_mmap_set_free_cb(struct doca_mmap *mmap, doca_mmap_memrange_free_cb_t callback,
+doca_error_t doca_mmap_set_free_cb(struct doca_mmap *mmap, doca_mmap_memrange_free_cb_t *callback,
                                    void *cookie);
 doca_error_t doca_mmap_set_user_data(struct doca_mmap *mmap, union doca_data user_data);
 doca_error_t doca_mmap_get_user_data(const struct doca_mmap *mmap, union doca_data *user_data);
