@@ -191,7 +191,8 @@ class DocaArgpTest : public testing::Test {
     add("t", "text", DOCA_ARGP_TYPE_STRING, on_text);
     add("n", "number", DOCA_ARGP_TYPE_INT, on_number);
     add("ns", "set", DOCA_ARGP_TYPE_BOOLEAN, on_set);
-    add(nullptr, "list", DOCA_ARGP_TYPE_INT, on_list, doca_argp_param_set_multiplicity);
+    add(nullptr, "list", DOCA_ARGP_TYPE_INT, on_list,
+        [](doca_argp_param* param) { doca_argp_param_set_multiplicity(param); });
   }
   ~DocaArgpTest() override { static_cast<void>(doca_argp_destroy()); }
 
@@ -239,8 +240,10 @@ class DocaArgpTest : public testing::Test {
 };
 
 TEST_F(DocaArgpTest, OptionsReachTheirCallbacks) {
+  config_.number = 7;
   ASSERT_EQ(start({"-t", "x y", "--number", "-0", "-ns", "--list=1", "-list", "2"}), DOCA_SUCCESS);
   EXPECT_EQ(config_.text, "x y");
+  EXPECT_EQ(config_.number, 0);
   EXPECT_TRUE(config_.is_set);
   EXPECT_EQ(config_.numbers, (std::vector{1, 2}));
 }
@@ -274,7 +277,8 @@ TEST_F(DocaArgpTest, TheErrorOfACallbackIsReturned) {
 }
 
 TEST_F(DocaArgpTest, AMandatoryOptionMustBeGiven) {
-  ASSERT_EQ(add("m", "must", DOCA_ARGP_TYPE_STRING, on_text, doca_argp_param_set_mandatory),
+  ASSERT_EQ(add("m", "must", DOCA_ARGP_TYPE_STRING, on_text,
+                [](doca_argp_param* param) { doca_argp_param_set_mandatory(param); }),
             DOCA_SUCCESS);
   EXPECT_EQ(start({}), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(start({"-m", "x"}), DOCA_SUCCESS);

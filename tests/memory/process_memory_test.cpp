@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "memory/region.hpp"
 #include "protocol/envelope.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/memory.hpp"
 #include "tests/support/process_memory.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -31,6 +34,10 @@ constexpr Access kExported = kLocalAccess | Access::peer_pcie;
 /// The envelope of a description, and where the fields of its body are (process_memory.cpp).
 constexpr protocol::Envelope kEnvelope{"description", 0x4f46'504d, 1, 4096};
 constexpr std::size_t kStart = 4;
+constexpr std::size_t kAccess = 12;
+constexpr std::size_t kCount = 16;
+constexpr std::size_t kAddress = 18;
+constexpr std::size_t kLengths = 26;
 
 std::vector<std::byte> body_of(std::span<const std::byte> blob) {
   const std::span<const std::byte> body = kEnvelope.unwrap(blob);
@@ -139,6 +146,10 @@ TEST_F(ProcessMemoryTest, BecomesARegionThatNoDeviceRegisters) {
   const InPlaceImport import = import_in_place(exporter.blob());
   EXPECT_FALSE(import.ranges[0].writable);
   MemoryRegion region({"imported", import.access}, import.ranges);
+  FakeRegistrar registrar("card");
+  region.add_registrar(registrar);
+  EXPECT_EQ(thrown_by([&] { region.start(); }).code(), ErrorCode::not_supported);
+  region.remove_registrar(registrar);
   region.start();  // touches nothing
   EXPECT_EQ(thrown_by([&] { export_in_place(region, Access::local_read); }).code(),
             ErrorCode::not_permitted);
@@ -204,6 +215,40 @@ TEST_F(ProcessMemoryTest, ADamagedDescriptionIsRefused) {
   EXPECT_THROW(import_in_place(blob), core::Error);
   EXPECT_THROW(import_in_place({}), core::Error);
   region.stop();
+}
+
+TEST_F(ProcessMemoryTest, AnInvalidBodyIsRefused) {
+  struct Fault {
+    std::size_t at;
+    std::vector<std::uint8_t> bytes;
+    std::string why;
+  };
+  MemoryRegion region({"mine", kExported}, {own_});
+  region.start();
+  const std::vector<std::byte> body = body_of(export_in_place(region, kLocalAccess).blob);
+  ASSERT_EQ(body.size(), kLengths + 8);
+  for (const Fault& fault : std::vector<Fault>{
+           {0, {0, 0, 0, 0}, "process id"},
+           {0, {0x80, 0, 0, 0}, "process id"},
+           {kAccess, {0, 0, 0, 0}, "access"},
+           {kAccess, {0xff, 0xff, 0xff, 0xff}, "access"},
+           {kCount, {0, 0}, "no ranges, or too many"},
+           {kCount, {0, kMaxRanges + 1}, "no ranges, or too many"},
+           {kCount, {0, 2}, "a range is empty"},  // the second one is not there
+           {kAddress, {0, 0, 0, 0, 0, 0, 0, 0}, "a range is empty"},
+           {kLengths, {0, 0, 0, 0, 0, 0, 0, 0}, "a range is empty"},
+           {kLengths, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, "exceeds the address space"},
+           {kLengths + 8, {0}, "wrong length"}}) {
+    std::vector<std::byte> faulty = body;
+    faulty.resize(std::max(body.size(), fault.at + fault.bytes.size()));
+    std::transform(fault.bytes.begin(), fault.bytes.end(),
+                   faulty.begin() + static_cast<std::ptrdiff_t>(fault.at),
+                   [](std::uint8_t value) { return std::byte{value}; });
+    const core::Error error = thrown_by([&] { import_in_place(kEnvelope.wrap(faulty)); });
+    EXPECT_EQ(error.code(), ErrorCode::bad_message) << fault.why;
+    EXPECT_NE(std::string(error.what()).find(fault.why), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(import_in_place(kEnvelope.wrap(body)));
 }
 
 }  // namespace
