@@ -155,8 +155,7 @@ doca_error_t doca_graph_node_create_from_ctx(doca_graph* graph, const doca_ctx* 
   if (any_null(graph, ctx, node)) return DOCA_ERROR_INVALID_VALUE;
   if (graph->graph) return DOCA_ERROR_BAD_STATE;
   // The const_cast is safe: the program made the context, which is no constant.
-  return guarded(__func__,
-                 [&] { *node = &graph->add_node(const_cast<doca_ctx*>(ctx), nullptr); });
+  return guarded(__func__, [&] { *node = &graph->add_node(const_cast<doca_ctx*>(ctx), nullptr); });
 }
 
 doca_error_t doca_graph_node_create_from_user(doca_graph* graph, doca_graph_user_node_cb_t callback,

@@ -298,6 +298,8 @@ TEST_F(DocaArgpTest, AJsonFileHasOptionsAndLevels) {
   EXPECT_EQ(doca_log_level_get_global_sdk_limit(), 20U);
   EXPECT_EQ(doca_log_level_set_global_lower_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
   EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
+  std::ofstream(path) << R"({"doca_program_flags": {"list": [18446744073709551615]}})";
+  EXPECT_EQ(start({"-j", path}), DOCA_ERROR_INVALID_VALUE) << "it is not -1";
   std::ofstream(path) << R"({"doca_program_flags": {"unknown": 1}})";
   EXPECT_NE(start({"-j", path}), DOCA_SUCCESS);
 }

@@ -136,6 +136,21 @@ TEST_F(DocaGraphTest, AUserNodeThatFailsFailsItsInstance) {
   release();
 }
 
+TEST_F(DocaGraphTest, ATaskStopsNoContextAndMayCopyNoBytes) {
+  prepare();
+  auto* const from = const_cast<doca_buf*>(doca_dma_task_memcpy_get_src(tasks_[0]));
+  ASSERT_EQ(doca_buf_reset_data_len(from), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_instance_submit(instance_), DOCA_SUCCESS);
+  progress_until_reported();
+  EXPECT_EQ(succeeded_, 1);
+  // The destination of the second copy is full now.
+  ASSERT_EQ(doca_graph_instance_submit(instance_), DOCA_SUCCESS);
+  for (int turns = 0; turns < 1000 && failed_ == 0; ++turns) turn();
+  EXPECT_EQ(failed_, 1);
+  EXPECT_EQ(state(), DOCA_CTX_STATE_RUNNING);
+  release();
+}
+
 TEST_F(DocaGraphTest, WhatIsInUseStays) {
   prepare();
   doca_graph_instance* other = nullptr;

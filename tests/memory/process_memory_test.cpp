@@ -227,18 +227,20 @@ TEST_F(ProcessMemoryTest, AnInvalidBodyIsRefused) {
   region.start();
   const std::vector<std::byte> body = body_of(export_in_place(region, kLocalAccess).blob);
   ASSERT_EQ(body.size(), kLengths + 8);
-  for (const Fault& fault : std::vector<Fault>{
-           {0, {0, 0, 0, 0}, "process id"},
-           {0, {0x80, 0, 0, 0}, "process id"},
-           {kAccess, {0, 0, 0, 0}, "access"},
-           {kAccess, {0xff, 0xff, 0xff, 0xff}, "access"},
-           {kCount, {0, 0}, "no ranges, or too many"},
-           {kCount, {0, kMaxRanges + 1}, "no ranges, or too many"},
-           {kCount, {0, 2}, "a range is empty"},  // the second one is not there
-           {kAddress, {0, 0, 0, 0, 0, 0, 0, 0}, "a range is empty"},
-           {kLengths, {0, 0, 0, 0, 0, 0, 0, 0}, "a range is empty"},
-           {kLengths, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, "exceeds the address space"},
-           {kLengths + 8, {0}, "wrong length"}}) {
+  for (const Fault& fault :
+       std::vector<Fault>{{0, {0, 0, 0, 0}, "process id"},
+                          {0, {0x80, 0, 0, 0}, "process id"},
+                          {kAccess, {0, 0, 0, 0}, "access"},
+                          {kAccess, {0xff, 0xff, 0xff, 0xff}, "access"},
+                          {kCount, {0, 0}, "no ranges, or too many"},
+                          {kCount, {0, kMaxRanges + 1}, "no ranges, or too many"},
+                          {kCount, {0, 2}, "a range is empty"},  // the second one is not there
+                          {kAddress, {0, 0, 0, 0, 0, 0, 0, 0}, "a range is empty"},
+                          {kLengths, {0, 0, 0, 0, 0, 0, 0, 0}, "a range is empty"},
+                          {kLengths,
+                           {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+                           "exceeds the address space"},
+                          {kLengths + 8, {0}, "wrong length"}}) {
     std::vector<std::byte> faulty = body;
     faulty.resize(std::max(body.size(), fault.at + fault.bytes.size()));
     std::transform(fault.bytes.begin(), fault.bytes.end(),

@@ -66,7 +66,8 @@ doca_error_t doca_graph_instance_create(const struct doca_graph *graph,
 /// DOCA_ERROR_IN_USE if it is in flight.
 doca_error_t doca_graph_instance_destroy(struct doca_graph_instance *instance);
 /// Sets the task that a node runs, until it is set again. While the instance is in flight, the task
-/// is not the program's, and its end is the node's: its callbacks are not called. DOCA_ERROR_BAD_STATE if the
+/// is not the program's, and its end is the node's: its callbacks are not called, and its failure
+/// fails the instance without stopping the context. DOCA_ERROR_BAD_STATE if the
 /// instance is in flight, DOCA_ERROR_INVALID_VALUE for a task of another context.
 doca_error_t doca_graph_instance_set_ctx_node_data(struct doca_graph_instance *instance,
                                                    const struct doca_graph_node *node,
