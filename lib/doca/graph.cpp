@@ -154,7 +154,7 @@ doca_error_t doca_graph_node_create_from_ctx(doca_graph* graph, const doca_ctx* 
                                              doca_graph_node** node) {
   if (any_null(graph, ctx, node)) return DOCA_ERROR_INVALID_VALUE;
   if (graph->graph) return DOCA_ERROR_BAD_STATE;
-  // The const_cast is safe: the program made the context, which is no constant.
+  // The const_cast is safe: the program made the context without const.
   return guarded(__func__, [&] { *node = &graph->add_node(const_cast<doca_ctx*>(ctx), nullptr); });
 }
 
@@ -204,7 +204,7 @@ doca_error_t doca_graph_get_user_data(const doca_graph* graph, doca_data* user_d
 doca_error_t doca_graph_instance_create(const doca_graph* of, doca_graph_instance** instance) {
   if (any_null(of, instance)) return DOCA_ERROR_INVALID_VALUE;
   if (!of->graph) return DOCA_ERROR_BAD_STATE;
-  auto* const graph = const_cast<doca_graph*>(of);  // safe as above
+  auto* const graph = const_cast<doca_graph*>(of);  // the program made it without const
   return guarded(__func__, [&] {
     auto made = std::make_unique<doca_graph_instance>();
     made->graph = graph;

@@ -4,8 +4,8 @@
 /// longer. A buffer belongs to the inventory that it came from and has a count of references; it
 /// returns to the inventory with the last one. Tasks in flight hold references that are not counted
 /// here and that no call drops. Buffers can be linked to a list, which holds one reference to each
-/// but the first. All calls return DOCA_ERROR_INVALID_VALUE for NULL and for a
-/// buffer that was returned. One thread: that of the inventory.
+/// but the first. All calls return DOCA_ERROR_INVALID_VALUE for NULL and for a buffer that was
+/// returned. One thread: that of the inventory.
 #ifndef DOCA_BUF_H_
 #define DOCA_BUF_H_
 

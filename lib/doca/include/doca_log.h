@@ -49,7 +49,8 @@ doca_error_t doca_log_backend_set_level_lower_limit(struct doca_log_backend *bac
 /// Lines of levels below `level`, which are more severe, are not written to `backend`. Errors as
 /// above.
 doca_error_t doca_log_backend_set_level_upper_limit(struct doca_log_backend *backend, uint32_t level);
-/// The same as the lower limit, for a backend of the library's lines. DOCA_ERROR_NOT_PERMITTED for a backend of the program's.
+/// The same as the lower limit, for a backend of the library's lines. DOCA_ERROR_NOT_PERMITTED for
+/// a backend of the program's.
 doca_error_t doca_log_backend_set_sdk_level(struct doca_log_backend *backend, uint32_t level);
 
 /// Lines of the program of levels above `level` are not written to any backend; info by default.

@@ -32,8 +32,8 @@ doca_error_t doca_mmap_destroy(struct doca_mmap *mmap);
 /// a device.
 doca_error_t doca_mmap_start(struct doca_mmap *mmap);
 /// Stops it, with its export. Mmaps that other processes created from the export must be destroyed
-/// first: they could access the memory longer. DOCA_ERROR_NOT_PERMITTED while buffers of it exist, and
-/// then it stays started; also if it came of an export.
+/// first: they could access the memory longer. DOCA_ERROR_NOT_PERMITTED if it came of an export, and
+/// while buffers of it exist; then it stays started.
 doca_error_t doca_mmap_stop(struct doca_mmap *mmap);
 
 /// DOCA_ERROR_ALREADY_EXIST if it has the device.
