@@ -49,6 +49,11 @@ doca_argp_param* find(const Params& params, std::string_view name) {
   return found != params.end() ? found->get() : nullptr;
 }
 
+bool is_registered(const doca_argp_param& param) {
+  return std::any_of(state()->params.begin(), state()->params.end(),
+                     [&](const auto& each) { return each.get() == &param; });
+}
+
 bool is_taken(const doca_argp_param& added) {
   for (const Params* params : {&state()->general, &state()->params}) {
     if (find(*params, added.short_name) != nullptr || find(*params, added.long_name) != nullptr) {
@@ -261,6 +266,7 @@ doca_error_t doca_argp_param_create(doca_argp_param** param) {
 
 doca_error_t doca_argp_param_destroy(doca_argp_param* param) {
   if (param == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (state() && is_registered(*param)) return DOCA_ERROR_BAD_STATE;
   delete param;
   return DOCA_SUCCESS;
 }
@@ -298,15 +304,16 @@ void doca_argp_param_set_multiplicity(doca_argp_param* param) {
 }
 
 doca_error_t doca_argp_register_param(doca_argp_param* param) {
-  std::unique_ptr<doca_argp_param> owned(param);
   if (param == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (state() && is_registered(*param)) return DOCA_ERROR_BAD_STATE;
+  std::unique_ptr<doca_argp_param> owned(param);
   if (!state()) return DOCA_ERROR_BAD_STATE;
   if ((owned->short_name.empty() && owned->long_name.empty()) || owned->description.empty() ||
       owned->callback == nullptr || owned->type <= DOCA_ARGP_TYPE_UNKNOWN ||
       owned->type > DOCA_ARGP_TYPE_BOOLEAN) {
-    return DOCA_ERROR_INVALID_VALUE;
+    return DOCA_ERROR_INITIALIZATION;
   }
-  if (is_taken(*owned)) return DOCA_ERROR_ALREADY_EXIST;
+  if (is_taken(*owned)) return DOCA_ERROR_BAD_STATE;
   return guarded(__func__, [&] {
     if (owned->long_name.empty()) owned->long_name = owned->short_name;
     state()->params.push_back(std::move(owned));

@@ -19,7 +19,7 @@ void add_flag(bool is_general, const std::string& name, const json& value,
   } else if (value.is_string()) {
     flags.push_back({is_general, name, value.get<std::string>()});
   } else if (value.is_number_integer()) {
-    flags.push_back({is_general, name, std::to_string(value.get<std::int64_t>())});
+    flags.push_back({is_general, name, value.dump()});
   } else if (value.is_boolean()) {
     flags.push_back({is_general, name, {}});
   } else {

@@ -31,22 +31,24 @@ doca_error_t doca_buf_inc_refcount(doca_buf* buf, uint16_t* refcount) {
   Buffer* const buffer = buffer_of(buf);
   if (buffer == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (!buffer->is_head()) return DOCA_ERROR_NOT_PERMITTED;
-  if (refcount != nullptr) *refcount = static_cast<std::uint16_t>(buffer->references());
+  if (buffer->own_references() == UINT16_MAX) return DOCA_ERROR_TOO_BIG;
+  if (refcount != nullptr) *refcount = static_cast<std::uint16_t>(buffer->own_references());
   static_cast<void>(BufferRef::share(*buffer).release());
   return DOCA_SUCCESS;
 }
 
 doca_error_t doca_buf_dec_refcount(doca_buf* buf, uint16_t* refcount) {
+  if (buf == nullptr) return DOCA_ERROR_INVALID_VALUE;
   Buffer* const buffer = buffer_of(buf);
-  if (buffer == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (buffer == nullptr) return DOCA_ERROR_BAD_STATE;
   if (!buffer->is_head()) return DOCA_ERROR_NOT_PERMITTED;
-  if (refcount != nullptr) *refcount = static_cast<std::uint16_t>(buffer->references());
+  if (refcount != nullptr) *refcount = static_cast<std::uint16_t>(buffer->own_references());
   BufferRef::adopt(*buffer).reset();
   return DOCA_SUCCESS;
 }
 
 doca_error_t doca_buf_get_refcount(const doca_buf* buf, uint16_t* refcount) {
-  return get(buf, refcount, [](const Buffer& buffer) { return buffer.references(); });
+  return get(buf, refcount, [](const Buffer& buffer) { return buffer.own_references(); });
 }
 
 doca_error_t doca_buf_get_len(const doca_buf* buf, size_t* len) {
@@ -91,6 +93,8 @@ doca_error_t doca_buf_chain_list(doca_buf* list1, doca_buf* list2) {
   Buffer* const head = buffer_of(list1);
   Buffer* const tail = buffer_of(list2);
   if (head == nullptr || tail == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  // The list takes over the only one.
+  if (tail->is_head() && tail->references() != 1) return DOCA_ERROR_NOT_PERMITTED;
   BufferRef reference = BufferRef::adopt(*tail);
   if (head->append_chain(reference)) return DOCA_SUCCESS;
   static_cast<void>(reference.release());
@@ -128,5 +132,7 @@ doca_error_t doca_buf_is_last_in_list(const doca_buf* buf, uint8_t* is_last) {
 }
 
 doca_error_t doca_buf_get_list_len(const doca_buf* buf, uint32_t* num_elements) {
-  return get(buf, num_elements, [](const Buffer& buffer) { return buffer.element_count(); });
+  const Buffer* const buffer = buffer_of(buf);
+  if (buffer != nullptr && !buffer->is_head()) return DOCA_ERROR_NOT_PERMITTED;
+  return get(buf, num_elements, [](const Buffer& head) { return head.element_count(); });
 }

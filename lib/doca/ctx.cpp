@@ -76,6 +76,7 @@ doca_error_t doca_ctx_start(doca_ctx* ctx) {
 
 doca_error_t doca_ctx_stop(doca_ctx* ctx) {
   if (ctx == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (ctx->pe == nullptr) return DOCA_ERROR_NOT_CONNECTED;
   if (ctx->state == DOCA_CTX_STATE_IDLE) return DOCA_SUCCESS;
   if (ctx->state == DOCA_CTX_STATE_STOPPING) return DOCA_ERROR_IN_PROGRESS;
   return ctx->stop() ? DOCA_SUCCESS : DOCA_ERROR_IN_PROGRESS;

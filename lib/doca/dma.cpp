@@ -29,7 +29,7 @@ constexpr std::uint32_t kMostTasks = 65536;
 
 struct doca_dma_task_memcpy final : doca_task {
   Status prepare() noexcept override;
-  void let_go() noexcept override { copy()->let_go(); }
+  void let_go() noexcept override;
   void call_back() noexcept override;
   void release() noexcept override;
 
@@ -69,9 +69,19 @@ Status doca_dma_task_memcpy::prepare() noexcept {
   auto* const from = buffer_of(const_cast<doca_buf*>(source));
   auto* const to = buffer_of(destination);
   if (any_null(from, to)) return offload::core::ErrorCode::invalid_value;
+  let_go();
   copy()->source = BufferRef::share(*from);
   copy()->destination = BufferRef::share(*to);
+  from->hold();
+  to->hold();
   return {};
+}
+
+void doca_dma_task_memcpy::let_go() noexcept {
+  for (const BufferRef* held : {&copy()->source, &copy()->destination}) {
+    if (*held) (*held)->unhold();
+  }
+  copy()->let_go();
 }
 
 void doca_dma_task_memcpy::call_back() noexcept {
@@ -157,6 +167,7 @@ doca_error_t doca_dma_task_memcpy_set_conf(doca_dma* dma,
     return DOCA_ERROR_INVALID_VALUE;
   }
   if (dma->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (dma->graph_nodes != 0) return DOCA_ERROR_IN_USE;  // instances may have its tasks
   return guarded(__func__, [&] {
     dma->pool.reset();
     dma->tasks = std::make_unique<doca_dma_task_memcpy[]>(num_memcpy_tasks);

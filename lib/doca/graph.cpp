@@ -36,9 +36,16 @@ struct doca_graph_instance {
   [[nodiscard]] bool in_flight() const noexcept {
     return instance->state() == offload::progress::Task::State::submitted;
   }
+  /// Takes the tasks of all nodes from the program, also those that have not begun or have ended.
+  void own_tasks() noexcept {
+    for (doca_task* task : tasks) {
+      if (task != nullptr) task->in_graph = true;
+    }
+  }
   void let_go() noexcept {
     for (doca_task* task : tasks) {
-      if (task == nullptr || task->task == nullptr) continue;
+      if (task == nullptr) continue;
+      task->in_graph = false;
       task->status = to_doca(task->task->status());
       task->let_go();
     }
@@ -133,7 +140,7 @@ doca_error_t doca_graph_start(doca_graph* graph) {
 
 doca_error_t doca_graph_stop(doca_graph* graph) {
   if (graph == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (!graph->graph) return DOCA_ERROR_BAD_STATE;
+  if (!graph->graph) return DOCA_SUCCESS;
   if (graph->instances != 0) return DOCA_ERROR_IN_USE;
   // In a turn the library's graph may be what is being polled.
   if (graph->pe->in_turn) return DOCA_ERROR_NOT_PERMITTED;
@@ -143,11 +150,12 @@ doca_error_t doca_graph_stop(doca_graph* graph) {
   });
 }
 
-doca_error_t doca_graph_node_create_from_ctx(doca_graph* graph, doca_ctx* ctx,
+doca_error_t doca_graph_node_create_from_ctx(doca_graph* graph, const doca_ctx* ctx,
                                              doca_graph_node** node) {
   if (any_null(graph, ctx, node)) return DOCA_ERROR_INVALID_VALUE;
   if (graph->graph) return DOCA_ERROR_BAD_STATE;
-  return guarded(__func__, [&] { *node = &graph->add_node(ctx, nullptr); });
+  // The const_cast is safe: the program made the context without const.
+  return guarded(__func__, [&] { *node = &graph->add_node(const_cast<doca_ctx*>(ctx), nullptr); });
 }
 
 doca_error_t doca_graph_node_create_from_user(doca_graph* graph, doca_graph_user_node_cb_t callback,
@@ -193,9 +201,10 @@ doca_error_t doca_graph_get_user_data(const doca_graph* graph, doca_data* user_d
   return DOCA_SUCCESS;
 }
 
-doca_error_t doca_graph_instance_create(doca_graph* graph, doca_graph_instance** instance) {
-  if (any_null(graph, instance)) return DOCA_ERROR_INVALID_VALUE;
-  if (!graph->graph) return DOCA_ERROR_BAD_STATE;
+doca_error_t doca_graph_instance_create(const doca_graph* of, doca_graph_instance** instance) {
+  if (any_null(of, instance)) return DOCA_ERROR_INVALID_VALUE;
+  if (!of->graph) return DOCA_ERROR_BAD_STATE;
+  auto* const graph = const_cast<doca_graph*>(of);  // the program made it without const
   return guarded(__func__, [&] {
     auto made = std::make_unique<doca_graph_instance>();
     made->graph = graph;
@@ -216,7 +225,7 @@ doca_error_t doca_graph_instance_create(doca_graph* graph, doca_graph_instance**
 
 doca_error_t doca_graph_instance_destroy(doca_graph_instance* instance) {
   if (instance == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (instance->in_flight()) return DOCA_ERROR_BAD_STATE;
+  if (instance->in_flight()) return DOCA_ERROR_IN_USE;
   static_cast<void>(instance->graph->graph->release(*instance->instance));
   --instance->graph->instances;
   delete instance;
@@ -245,6 +254,7 @@ doca_error_t doca_graph_instance_set_user_node_data(doca_graph_instance* instanc
 
 doca_error_t doca_graph_instance_set_user_data(doca_graph_instance* instance, doca_data user_data) {
   if (instance == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (instance->in_flight()) return DOCA_ERROR_IN_USE;
   instance->user_data = user_data;
   return DOCA_SUCCESS;
 }
@@ -258,7 +268,7 @@ doca_error_t doca_graph_instance_get_user_data(const doca_graph_instance* instan
 
 doca_error_t doca_graph_instance_submit(doca_graph_instance* instance) {
   if (instance == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (instance->in_flight()) return DOCA_ERROR_BAD_STATE;
+  if (instance->in_flight()) return DOCA_ERROR_IN_USE;
   for (const doca_task* task : instance->tasks) {
     if (task != nullptr && (task->task == nullptr || task->in_flight())) {
       return DOCA_ERROR_BAD_STATE;
@@ -269,7 +279,9 @@ doca_error_t doca_graph_instance_submit(doca_graph_instance* instance) {
     if (task != nullptr && status.ok()) status = task->prepare();
   }
   if (status.ok()) status = instance->graph->graph->submit(*instance->instance);
-  if (!status.ok()) {
+  if (status.ok()) {
+    instance->own_tasks();
+  } else {
     for (doca_task* task : instance->tasks) {
       if (task != nullptr) task->let_go();
     }

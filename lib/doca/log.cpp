@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdarg>
 #include <ctime>
@@ -34,7 +33,7 @@ struct LogState {
   bool has_standard = false;
   // relaxed: they order nothing else
   std::atomic<std::uint32_t> lower_limit{DOCA_LOG_LEVEL_INFO};
-  std::atomic<std::uint32_t> sdk_limit{DOCA_LOG_LEVEL_DISABLE};
+  std::atomic<std::uint32_t> sdk_limit{DOCA_LOG_LEVEL_INFO};  ///< of new backends of the library
 };
 
 LogState& state() {
@@ -75,10 +74,8 @@ void write_line(const doca_log_backend& backend, const std::string& line) noexce
   }
 }
 
-bool accepts(const doca_log_backend& backend, bool is_sdk, std::uint32_t level,
-             std::uint32_t sdk_limit) noexcept {
-  if (backend.is_sdk != is_sdk || level < backend.most_severe) return false;
-  return level <= (is_sdk ? std::max(backend.least_severe, sdk_limit) : backend.least_severe);
+bool accepts(const doca_log_backend& backend, bool is_sdk, std::uint32_t level) noexcept {
+  return backend.is_sdk == is_sdk && level >= backend.most_severe && level <= backend.least_severe;
 }
 
 /// Writes a line to every backend that accepts it.
@@ -86,10 +83,9 @@ void write_everywhere(bool is_sdk, std::uint32_t level, std::string_view place,
                       std::string_view text) {
   LogState& log = state();
   const std::scoped_lock lock(log.mutex);
-  const std::uint32_t limit = log.sdk_limit.load(std::memory_order_relaxed);
   std::string line;
   for (const doca_log_backend& backend : log.backends) {
-    if (!accepts(backend, is_sdk, level, limit)) continue;
+    if (!accepts(backend, is_sdk, level)) continue;
     if (line.empty()) {
       line = fmt::format("[{}][{}][DOCA][{}]{} {}\n", time_of_day(), ::getpid(), short_name(level),
                          place, text);
@@ -102,6 +98,7 @@ doca_error_t add(const char* call, const doca_log_backend& backend, doca_log_bac
   return guarded(call, [&] {
     const std::scoped_lock lock(state().mutex);
     *added = &state().backends.emplace_back(backend);
+    if (backend.is_sdk) (*added)->least_severe = doca_log_level_get_global_sdk_limit();
   });
 }
 
@@ -110,7 +107,6 @@ doca_error_t add_file(const char* call, std::FILE* file, bool is_sdk, doca_log_b
   doca_log_backend backend;
   backend.file = file;
   backend.is_sdk = is_sdk;
-  if (is_sdk) backend.least_severe = DOCA_LOG_LEVEL_WARNING;
   return add(call, backend, added);
 }
 
@@ -119,7 +115,6 @@ doca_error_t add_fd(const char* call, int fd, bool is_sdk, doca_log_backend** ad
   doca_log_backend backend;
   backend.fd = fd;
   backend.is_sdk = is_sdk;
-  if (is_sdk) backend.least_severe = DOCA_LOG_LEVEL_WARNING;
   return add(call, backend, added);
 }
 
@@ -237,7 +232,13 @@ uint32_t doca_log_level_get_global_lower_limit() {
 }
 
 doca_error_t doca_log_level_set_global_sdk_limit(uint32_t level) {
-  return set_global(state().sdk_limit, level);
+  const doca_error_t result = set_global(state().sdk_limit, level);
+  if (result != DOCA_SUCCESS) return result;
+  const std::scoped_lock lock(state().mutex);
+  for (doca_log_backend& backend : state().backends) {
+    if (backend.is_sdk) backend.least_severe = level;
+  }
+  return DOCA_SUCCESS;
 }
 
 uint32_t doca_log_level_get_global_sdk_limit() {

@@ -51,9 +51,12 @@ doca_error_t doca_mmap_create(doca_mmap** mmap) {
 
 doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
+  if (mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
   mmap->region.reset();
-  mmap->free_memory();
+  mmap->export_pci.reset();
+  if (mmap->was_started && mmap->free_callback != nullptr) {
+    mmap->free_callback(mmap->memory.data(), mmap->memory.size(), mmap->free_cookie);
+  }
   delete mmap;
   return DOCA_SUCCESS;
 }
@@ -68,14 +71,16 @@ doca_error_t doca_mmap_start(doca_mmap* mmap) {
     mmap->region->start();
   });
   if (result != DOCA_SUCCESS) mmap->region.reset();
+  mmap->was_started = mmap->was_started || result == DOCA_SUCCESS;
   return result;
 }
 
 doca_error_t doca_mmap_stop(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
-  if (mmap->buffers() != 0) return DOCA_ERROR_IN_USE;
+  if (!mmap->region) return DOCA_ERROR_BAD_STATE;
+  if (mmap->is_imported || mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
   mmap->region.reset();
+  mmap->export_pci.reset();
   return DOCA_SUCCESS;
 }
 
@@ -105,14 +110,14 @@ doca_error_t doca_mmap_set_permissions(doca_mmap* mmap, uint32_t access) {
 doca_error_t doca_mmap_set_memrange(doca_mmap* mmap, void* addr, size_t len) {
   if (any_null(mmap, addr) || len == 0) return DOCA_ERROR_INVALID_VALUE;
   if (mmap->region) return DOCA_ERROR_BAD_STATE;
-  mmap->free_memory();
+  if (!mmap->memory.empty()) return DOCA_ERROR_NOT_PERMITTED;
   mmap->memory = {static_cast<std::byte*>(addr), len};
   return DOCA_SUCCESS;
 }
 
 doca_error_t doca_mmap_get_memrange(const doca_mmap* mmap, void** addr, size_t* len) {
   if (any_null(mmap, addr, len)) return DOCA_ERROR_INVALID_VALUE;
-  if (mmap->memory.empty()) return DOCA_ERROR_NOT_FOUND;
+  if (mmap->memory.empty()) return DOCA_ERROR_BAD_STATE;
   *addr = mmap->memory.data();
   *len = mmap->memory.size();
   return DOCA_SUCCESS;
@@ -120,19 +125,20 @@ doca_error_t doca_mmap_get_memrange(const doca_mmap* mmap, void** addr, size_t* 
 
 doca_error_t doca_mmap_export_pci(doca_mmap* mmap, const doca_dev* dev, const void** export_desc,
                                   size_t* export_desc_len) {
-  if (any_null(mmap, dev, export_desc, export_desc_len) ||
-      find_device(*mmap, dev) == mmap->devices.end()) {
-    return DOCA_ERROR_INVALID_VALUE;
+  if (any_null(mmap, dev, export_desc, export_desc_len)) return DOCA_ERROR_INVALID_VALUE;
+  if (!mmap->region || mmap->is_imported) return DOCA_ERROR_NOT_PERMITTED;
+  if (find_device(*mmap, dev) == mmap->devices.end()) return DOCA_ERROR_NOT_FOUND;
+  // Once: the program may still have what an earlier call returned.
+  if (!mmap->export_pci) {
+    const doca_error_t result = guarded(__func__, [&] {
+      const bool writable = (mmap->access & DOCA_ACCESS_FLAG_PCI_READ_WRITE) != 0;
+      mmap->export_pci = offload::memory::export_in_place(
+          *mmap->region, writable ? offload::memory::kLocalAccess : Access::local_read);
+    });
+    if (result != DOCA_SUCCESS) return result;
   }
-  if (!mmap->region || mmap->is_imported) return DOCA_ERROR_BAD_STATE;
-  const doca_error_t result = guarded(__func__, [&] {
-    const bool writable = (mmap->access & DOCA_ACCESS_FLAG_PCI_READ_WRITE) != 0;
-    mmap->export_pci = offload::memory::export_in_place(
-        *mmap->region, writable ? offload::memory::kLocalAccess : Access::local_read);
-  });
-  if (result != DOCA_SUCCESS) return result;
-  *export_desc = mmap->export_pci.data();
-  *export_desc_len = mmap->export_pci.size();
+  *export_desc = mmap->export_pci->blob.data();
+  *export_desc_len = mmap->export_pci->blob.size();
   return DOCA_SUCCESS;
 }
 
@@ -154,12 +160,13 @@ doca_error_t doca_mmap_create_from_export(const doca_data* user_data, const void
   });
 }
 
-doca_error_t doca_mmap_set_free_cb(doca_mmap* mmap, doca_mmap_memrange_free_cb_t callback,
+doca_error_t doca_mmap_set_free_cb(doca_mmap* mmap, doca_mmap_memrange_free_cb_t* callback,
                                    void* cookie) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (mmap->region) return DOCA_ERROR_BAD_STATE;
   mmap->free_callback = callback;
   mmap->free_cookie = cookie;
+  mmap->was_started = false;
   return DOCA_SUCCESS;
 }
 

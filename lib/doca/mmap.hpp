@@ -8,6 +8,7 @@
 
 #include "doca/device.hpp"
 #include "doca/include/doca_mmap.h"
+#include "memory/process_memory.hpp"
 #include "memory/region.hpp"
 
 /// A memory::MemoryRegion, which exists while the mmap is started, and what it is made of.
@@ -16,18 +17,12 @@ struct doca_mmap {
   std::span<std::byte> memory;
   std::uint32_t access = DOCA_ACCESS_FLAG_LOCAL_READ_WRITE;
   std::vector<offload::doca::DeviceUse> devices;
-  doca_mmap_memrange_free_cb_t free_callback = nullptr;
+  doca_mmap_memrange_free_cb_t* free_callback = nullptr;
   void* free_cookie = nullptr;
-  bool is_imported = false;           ///< it is started for its life
-  std::vector<std::byte> export_pci;  ///< what doca_mmap_export_pci() returned
+  bool was_started = false;                                  ///< with this callback
+  bool is_imported = false;                                  ///< it is started for its life
+  std::optional<offload::memory::InPlaceExport> export_pci;  ///< since the start
   doca_data user_data{};
 
   [[nodiscard]] std::size_t buffers() const noexcept { return region ? region->users() : 0; }
-  /// Tells the program that its memory is not used any more.
-  void free_memory() noexcept {
-    if (free_callback != nullptr && !memory.empty()) {
-      free_callback(memory.data(), memory.size(), free_cookie);
-    }
-    memory = {};
-  }
 };

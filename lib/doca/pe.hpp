@@ -29,10 +29,11 @@ struct doca_task {
   doca_error_t status = DOCA_SUCCESS;  ///< of the last end
   doca_task* next_ended = nullptr;     ///< in the context's list
   bool has_ended = false;              ///< its callback is still to be called
+  bool in_graph = false;               ///< a graph instance with it is in flight
 
   /// Returns whether the library owns it.
   [[nodiscard]] bool in_flight() const noexcept {
-    return has_ended || task->state() == offload::progress::Task::State::submitted;
+    return has_ended || in_graph || task->state() == offload::progress::Task::State::submitted;
   }
 
  protected:

@@ -2,17 +2,17 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -72,31 +72,57 @@ Range read_range(protocol::Reader& from, bool writable, int process,
   range.location = Location::process;
   range.writable = writable;
   range.process = process;
-  range.descriptor.fd = handle->get();
   range.owner = handle;
   return range;
 }
 
-/// Returns whether the process of a range still runs: its id may be another one's otherwise.
-bool is_running(const Range& range) noexcept {
-  return ::syscall(SYS_pidfd_send_signal, range.descriptor.fd, 0, nullptr, 0) == 0 ||
-         errno == EPERM;
+/// Opens the memory of a process. The descriptor stays with this address space: accesses fail when
+/// the process has ended or runs another program, also if its id is reused.
+core::Fd open_memory(pid_t process, std::uint64_t start, bool writable) {
+  const std::string name = "the process " + std::to_string(process) + " that exported memory";
+  const std::string path = "/proc/" + std::to_string(process) + "/mem";
+  core::Fd memory(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
+  const int errnum = memory.valid() ? 0 : errno;
+  const bool is_gone = errnum == ENOENT || errnum == ESRCH;
+  const bool is_any = errnum == 0 || errnum == EACCES || errnum == EPERM;  // that has the id
+  // In this order: what was opened is of the process with this start.
+  if (is_gone || (is_any && start_of(process) != start)) {
+    throw Error(ErrorCode::not_found, name + " has ended");
+  }
+  if (errnum != 0) core::throw_errno(name + ": cannot open " + path, errnum);
+  return memory;
 }
 
 core::Status status_of(ssize_t copied, std::size_t length) noexcept {
   if (copied == static_cast<ssize_t>(length)) return {};
-  if (copied >= 0) return ErrorCode::io_failed;  // a part of it is not there
-  switch (errno) {
-    case EPERM: return ErrorCode::not_permitted;
-    case ESRCH: return ErrorCode::not_connected;
-    case ENOSYS: return ErrorCode::not_supported;
-    default: return ErrorCode::io_failed;
-  }
+  if (copied == 0) return ErrorCode::not_connected;  // the address space is gone
+  return ErrorCode::io_failed;                       // it is not there, or a part of it
+}
+
+/// The number of OpenToOthers, and the lock that keeps the setting in step with it.
+std::mutex open_mutex;
+std::size_t open_count = 0;
+
+/// Fails without Yama, where nothing else keeps processes of one user apart.
+void set_tracer(unsigned long tracer) noexcept {
+  static_cast<void>(::prctl(PR_SET_PTRACER, tracer, 0UL, 0UL, 0UL));
 }
 
 }  // namespace
 
-std::vector<std::byte> export_in_place(const MemoryRegion& region, Access granted) {
+OpenToOthers::OpenToOthers() noexcept {
+  const std::scoped_lock lock(open_mutex);
+  ++open_count;
+  set_tracer(PR_SET_PTRACER_ANY);  // each time: the program may have set another one meanwhile
+}
+
+OpenToOthers::~OpenToOthers() {
+  if (!is_one_) return;
+  const std::scoped_lock lock(open_mutex);
+  if (--open_count == 0) set_tracer(0);
+}
+
+InPlaceExport export_in_place(const MemoryRegion& region, Access granted) {
   check_access(granted);
   require_allowed(region, granted | Access::peer_pcie);
   protocol::Writer body;
@@ -112,9 +138,7 @@ std::vector<std::byte> export_in_place(const MemoryRegion& region, Access grante
     body.integer(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(range.address)))
         .integer(static_cast<std::uint64_t>(range.length));
   }
-  // Fails without Yama, where nothing else keeps processes of one user apart.
-  static_cast<void>(::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0));
-  return kEnvelope.wrap(body.take());
+  return {kEnvelope.wrap(body.take()), {}};
 }
 
 InPlaceImport import_in_place(std::span<const std::byte> blob) {
@@ -131,17 +155,14 @@ InPlaceImport import_in_place(std::span<const std::byte> blob) {
       "its access is invalid");
   kEnvelope.require(count != 0 && count <= kMaxRanges, "it has no ranges, or too many");
   const auto id = static_cast<pid_t>(process);
-  auto handle = std::make_shared<core::Fd>(static_cast<int>(::syscall(SYS_pidfd_open, id, 0)));
-  // In this order: the handle is of the process with the start.
-  if (!handle->valid() || start_of(id) != start) {
-    throw Error(ErrorCode::not_found,
-                "the process " + std::to_string(id) + " that exported memory has ended");
-  }
   const bool writable = includes(import.access, Access::local_write);
+  const auto handle = std::make_shared<core::Fd>();
   for (int i = 0; i < count; ++i) {
     import.ranges.push_back(read_range(reader, writable, id, handle));
   }
   kEnvelope.require(reader.finished(), "its body has the wrong length");
+  *handle = open_memory(id, start, writable);
+  for (Range& range : import.ranges) range.descriptor.fd = handle->get();
   return import;
 }
 
@@ -154,11 +175,12 @@ core::Status copy_bytes(Place to, Place from, std::size_t length) noexcept {
   }
   if (writes && reads) return ErrorCode::not_supported;
   const Range& other = writes ? *to.range : *from.range;
-  if (!is_running(other)) return ErrorCode::not_connected;
-  const iovec own{writes ? from.address : to.address, length};
-  const iovec remote{writes ? to.address : from.address, length};
-  const auto call = writes ? ::process_vm_writev : ::process_vm_readv;
-  return status_of(call(other.process, &own, 1, &remote, 1, 0), length);
+  const auto at =
+      static_cast<off_t>(reinterpret_cast<std::uintptr_t>(writes ? to.address : from.address));
+  const int memory = other.descriptor.fd;
+  return status_of(
+      writes ? ::pwrite(memory, from.address, length, at) : ::pread(memory, to.address, length, at),
+      length);
 }
 
 }  // namespace offload::memory

@@ -42,7 +42,7 @@ struct Range {
   std::size_t page_size = 0;  ///< bytes; 0 if unknown
   Descriptor descriptor;
   std::shared_ptr<void> owner;  ///< keeps the memory alive; null for the caller's own memory
-  int process = 0;              ///< the id of that process, whose pidfd is descriptor.fd
+  int process = 0;              ///< the id of that process, whose /proc/ID/mem is descriptor.fd
 };
 
 enum class Pages : std::uint8_t { plain, huge };

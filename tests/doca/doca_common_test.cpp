@@ -48,7 +48,7 @@ class DocaLogTest : public testing::Test {
  protected:
   ~DocaLogTest() override {
     EXPECT_EQ(doca_log_level_set_global_lower_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
-    EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_DISABLE), DOCA_SUCCESS);
+    EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
     // Backends exist until the program ends, so the file stays open; nothing more goes there.
     if (backend_ != nullptr) {
       static_cast<void>(doca_log_backend_set_level_lower_limit(backend_, DOCA_LOG_LEVEL_DISABLE));
@@ -118,6 +118,24 @@ TEST_F(DocaLogTest, LinesOfTheLibraryGoToItsBackends) {
   EXPECT_EQ(text.find("of the program"), std::string::npos) << text;
 }
 
+TEST_F(DocaLogTest, TheSdkLimitIsTheLevelOfItsBackends) {
+  EXPECT_EQ(doca_log_level_get_global_sdk_limit(), static_cast<std::uint32_t>(DOCA_LOG_LEVEL_INFO));
+  ASSERT_EQ(doca_log_backend_create_with_file_sdk(file_, &backend_), DOCA_SUCCESS);
+  EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_CRIT), DOCA_SUCCESS);
+  log_a_line_of_the_library();
+  EXPECT_EQ(written(), "") << "it is lowered for a backend that exists";
+  doca_log_backend* later = nullptr;
+  ASSERT_EQ(doca_log_backend_create_with_fd_sdk(::fileno(file_), &later), DOCA_SUCCESS);
+  log_a_line_of_the_library();
+  std::fseek(file_, 0, SEEK_END);
+  EXPECT_EQ(written(), "") << "it is lowered for a later one too";
+  EXPECT_EQ(doca_log_backend_set_sdk_level(later, DOCA_LOG_LEVEL_ERROR), DOCA_SUCCESS);
+  log_a_line_of_the_library();
+  std::fseek(file_, 0, SEEK_END);
+  EXPECT_NE(written(), "") << "its own level is above the limit";
+  EXPECT_EQ(doca_log_backend_set_sdk_level(later, DOCA_LOG_LEVEL_DISABLE), DOCA_SUCCESS);
+}
+
 TEST_F(DocaLogTest, ADescriptorIsWrittenToAsAFileIs) {
   doca_log_backend* sdk = nullptr;
   ASSERT_EQ(doca_log_backend_create_with_fd(::fileno(file_), &backend_), DOCA_SUCCESS);
@@ -168,14 +186,22 @@ class DocaArgpTest : public testing::Test {
     bool is_valid = true;
   };
 
-  DocaArgpTest() {
+  DocaArgpTest() { begin(); }
+  ~DocaArgpTest() override { static_cast<void>(doca_argp_destroy()); }
+
+  void begin() {
     EXPECT_EQ(doca_argp_init("program", &config_), DOCA_SUCCESS);
     add("t", "text", DOCA_ARGP_TYPE_STRING, on_text);
     add("n", "number", DOCA_ARGP_TYPE_INT, on_number);
     add("ns", "set", DOCA_ARGP_TYPE_BOOLEAN, on_set);
-    add(nullptr, "list", DOCA_ARGP_TYPE_INT, on_list, doca_argp_param_set_multiplicity);
+    add(nullptr, "list", DOCA_ARGP_TYPE_INT, on_list,
+        [](doca_argp_param* param) { doca_argp_param_set_multiplicity(param); });
   }
-  ~DocaArgpTest() override { static_cast<void>(doca_argp_destroy()); }
+  /// Forgets which options were given.
+  void begin_again() {
+    ASSERT_EQ(doca_argp_destroy(), DOCA_SUCCESS);
+    begin();
+  }
 
   static doca_error_t add(const char* short_name, const char* long_name, doca_argp_type type,
                           doca_argp_param_cb_t callback, void (*more)(doca_argp_param*) = nullptr) {
@@ -221,8 +247,10 @@ class DocaArgpTest : public testing::Test {
 };
 
 TEST_F(DocaArgpTest, OptionsReachTheirCallbacks) {
+  config_.number = 7;
   ASSERT_EQ(start({"-t", "x y", "--number", "-0", "-ns", "--list=1", "-list", "2"}), DOCA_SUCCESS);
   EXPECT_EQ(config_.text, "x y");
+  EXPECT_EQ(config_.number, 0);
   EXPECT_TRUE(config_.is_set);
   EXPECT_EQ(config_.numbers, (std::vector{1, 2}));
 }
@@ -238,11 +266,7 @@ TEST_F(DocaArgpTest, WrongOptionsAreRefused) {
                                                                  {"--set=1"},
                                                                  {"-t", "a", "-t", "b"}}) {
     EXPECT_EQ(start(wrong), DOCA_ERROR_INVALID_VALUE) << wrong[0];
-    ASSERT_EQ(doca_argp_destroy(), DOCA_SUCCESS);
-    ASSERT_EQ(doca_argp_init("program", &config_), DOCA_SUCCESS);
-    add("t", "text", DOCA_ARGP_TYPE_STRING, on_text);
-    add("n", "number", DOCA_ARGP_TYPE_INT, on_number);
-    add("ns", "set", DOCA_ARGP_TYPE_BOOLEAN, on_set);
+    begin_again();
   }
 }
 
@@ -256,7 +280,8 @@ TEST_F(DocaArgpTest, TheErrorOfACallbackIsReturned) {
 }
 
 TEST_F(DocaArgpTest, AMandatoryOptionMustBeGiven) {
-  ASSERT_EQ(add("m", "must", DOCA_ARGP_TYPE_STRING, on_text, doca_argp_param_set_mandatory),
+  ASSERT_EQ(add("m", "must", DOCA_ARGP_TYPE_STRING, on_text,
+                [](doca_argp_param* param) { doca_argp_param_set_mandatory(param); }),
             DOCA_SUCCESS);
   EXPECT_EQ(start({}), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(start({"-m", "x"}), DOCA_SUCCESS);
@@ -275,9 +300,15 @@ TEST_F(DocaArgpTest, AJsonFileHasOptionsAndLevels) {
   EXPECT_EQ(doca_log_level_get_global_lower_limit(), 60U);
   EXPECT_EQ(doca_log_level_get_global_sdk_limit(), 20U);
   EXPECT_EQ(doca_log_level_set_global_lower_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
-  EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_DISABLE), DOCA_SUCCESS);
-  std::ofstream(path) << R"({"doca_program_flags": {"unknown": 1}})";
-  EXPECT_NE(start({"-j", path}), DOCA_SUCCESS);
+  EXPECT_EQ(doca_log_level_set_global_sdk_limit(DOCA_LOG_LEVEL_INFO), DOCA_SUCCESS);
+  begin_again();
+  std::ofstream(path) << R"({"doca_program_flags": {"list": [18446744073709551615]}})";
+  EXPECT_EQ(start({"-j", path}), DOCA_ERROR_INVALID_VALUE) << "it is not -1";
+  EXPECT_EQ(config_.numbers.size(), 2U);
+  begin_again();
+  std::ofstream(path) << R"({"doca_program_flags": {"number": 9, "unknown": 1}})";
+  EXPECT_EQ(start({"-j", path}), DOCA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(config_.number, 9) << "the file was read";
 }
 
 TEST_F(DocaArgpTest, TheHelpNamesEachOption) {
@@ -297,17 +328,25 @@ TEST_F(DocaArgpTest, TheHelpNamesEachOption) {
 
 TEST_F(DocaArgpTest, WrongUseIsRefused) {
   EXPECT_EQ(doca_argp_init("again", nullptr), DOCA_ERROR_BAD_STATE);
-  EXPECT_EQ(add("t", "other", DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_ALREADY_EXIST);
-  EXPECT_EQ(add("h", "other", DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_ALREADY_EXIST);
-  EXPECT_EQ(add("o", "other", DOCA_ARGP_TYPE_UNKNOWN, on_number), DOCA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(add("o", "other", DOCA_ARGP_TYPE_INT, nullptr), DOCA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(add(nullptr, nullptr, DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(add("t", "other", DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(add("h", "other", DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(add("o", "other", DOCA_ARGP_TYPE_UNKNOWN, on_number), DOCA_ERROR_INITIALIZATION);
+  EXPECT_EQ(add("o", "other", DOCA_ARGP_TYPE_INT, nullptr), DOCA_ERROR_INITIALIZATION);
+  EXPECT_EQ(add(nullptr, nullptr, DOCA_ARGP_TYPE_INT, on_number), DOCA_ERROR_INITIALIZATION);
   EXPECT_EQ(doca_argp_register_param(nullptr), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_argp_param_create(nullptr), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_argp_param_destroy(nullptr), DOCA_ERROR_INVALID_VALUE);
   doca_argp_param* param = nullptr;
   ASSERT_EQ(doca_argp_param_create(&param), DOCA_SUCCESS);
   EXPECT_EQ(doca_argp_param_destroy(param), DOCA_SUCCESS);
+  ASSERT_EQ(doca_argp_param_create(&param), DOCA_SUCCESS);
+  doca_argp_param_set_long_name(param, "twice");
+  doca_argp_param_set_description(param, "An option");
+  doca_argp_param_set_callback(param, on_number);
+  doca_argp_param_set_type(param, DOCA_ARGP_TYPE_INT);
+  EXPECT_EQ(doca_argp_register_param(param), DOCA_SUCCESS);
+  EXPECT_EQ(doca_argp_register_param(param), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_argp_param_destroy(param), DOCA_ERROR_BAD_STATE) << "it was registered";
   EXPECT_EQ(doca_argp_register_version_callback(nullptr), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_argp_register_validation_callback(nullptr), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_argp_start(1, nullptr), DOCA_ERROR_INVALID_VALUE);

@@ -60,6 +60,33 @@ TEST_F(DmaTest, ATaskIsSubmittedAgainWithOtherBuffersAndData) {
   free_all(task);
 }
 
+TEST_F(DmaTest, AProgramDropsNoReferenceOfATask) {
+  ASSERT_EQ(doca_ctx_start(ctx_), DOCA_SUCCESS);
+  frees_ = false;
+  doca_dma_task_memcpy* const task = copy_task(0, 7, 1);
+  auto* const from = const_cast<doca_buf*>(doca_dma_task_memcpy_get_src(task));
+  doca_buf* const to = doca_dma_task_memcpy_get_dst(task);
+  ASSERT_EQ(submit(task), DOCA_SUCCESS);
+  std::uint16_t count = 0;
+  EXPECT_EQ(doca_buf_get_refcount(from, &count), DOCA_SUCCESS);
+  EXPECT_EQ(count, 1) << "the task's is not the program's";
+  doca_buf* const head = source(2, 1);
+  EXPECT_EQ(doca_buf_chain_list(head, from), DOCA_ERROR_NOT_PERMITTED) << "a task reads it";
+  for (doca_buf* each : {head, from, to}) {
+    EXPECT_EQ(doca_buf_dec_refcount(each, nullptr), DOCA_SUCCESS);
+    EXPECT_EQ(doca_buf_dec_refcount(each, nullptr), DOCA_ERROR_BAD_STATE);
+  }
+  std::uint32_t free = 0;
+  EXPECT_EQ(doca_buf_inventory_get_num_free_elements(inventory_, &free), DOCA_SUCCESS);
+  EXPECT_EQ(free, kBuffers - 2) << "the task has both";
+  progress_until_ended(1);
+  EXPECT_EQ(ended_[0].second, DOCA_SUCCESS);
+  EXPECT_EQ(*piece(1), 7);
+  EXPECT_EQ(doca_buf_inventory_get_num_free_elements(inventory_, &free), DOCA_SUCCESS);
+  EXPECT_EQ(free, kBuffers);
+  doca_task_free(doca_dma_task_memcpy_as_task(task));
+}
+
 TEST_F(DmaTest, ListsAreGatheredAndScattered) {
   ASSERT_EQ(doca_ctx_start(ctx_), DOCA_SUCCESS);
   frees_ = false;
@@ -283,6 +310,7 @@ TEST_F(DmaTest, AContextIsStartedOnlyIfItIsConfiguredAndConnected) {
   doca_ctx* const ctx = doca_dma_as_ctx(other);
   ASSERT_EQ(doca_dma_task_memcpy_set_conf(other, on_end, on_end, 1), DOCA_SUCCESS);
   EXPECT_EQ(doca_ctx_start(ctx), DOCA_ERROR_BAD_STATE) << "it is not connected";
+  EXPECT_EQ(doca_ctx_stop(ctx), DOCA_ERROR_NOT_CONNECTED);
   EXPECT_EQ(doca_dma_destroy(other), DOCA_SUCCESS);
   ASSERT_EQ(doca_dma_create(dev_, &other), DOCA_SUCCESS);
   ASSERT_EQ(doca_pe_connect_ctx(pe_, doca_dma_as_ctx(other)), DOCA_SUCCESS);

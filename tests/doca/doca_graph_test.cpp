@@ -13,7 +13,8 @@ class DocaGraphTest : public DmaTest {
     EXPECT_EQ(doca_ctx_start(ctx_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_create(pe_, &graph_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_node_create_from_ctx(graph_, ctx_, &first_), DOCA_SUCCESS);
-    EXPECT_EQ(doca_graph_node_create_from_ctx(graph_, ctx_, &second_), DOCA_SUCCESS);
+    const doca_ctx* const same = ctx_;
+    EXPECT_EQ(doca_graph_node_create_from_ctx(graph_, same, &second_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_node_create_from_user(graph_, on_user, &user_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_add_dependency(graph_, first_, second_), DOCA_SUCCESS);
     EXPECT_EQ(doca_graph_add_dependency(graph_, second_, user_), DOCA_SUCCESS);
@@ -28,7 +29,8 @@ class DocaGraphTest : public DmaTest {
   /// Starts the graph and makes an instance, whose second copy takes what the first one wrote.
   void prepare() {
     ASSERT_EQ(doca_graph_start(graph_), DOCA_SUCCESS);
-    ASSERT_EQ(doca_graph_instance_create(graph_, &instance_), DOCA_SUCCESS);
+    const doca_graph* const same = graph_;
+    ASSERT_EQ(doca_graph_instance_create(same, &instance_), DOCA_SUCCESS);
     tasks_ = {copy_task(0, 6, 1), copy_task(1, 0, 2)};
     ASSERT_EQ(bind(first_, tasks_[0]), DOCA_SUCCESS);
     ASSERT_EQ(bind(second_, tasks_[1]), DOCA_SUCCESS);
@@ -50,6 +52,9 @@ class DocaGraphTest : public DmaTest {
   static doca_error_t on_user(void* cookie) {
     auto& self = *static_cast<DocaGraphTest*>(cookie);
     self.seen_ = *self.piece(2);
+    if (self.submitted_in_user_node_ != nullptr) {
+      self.submission_ = submit(self.submitted_in_user_node_);
+    }
     return self.user_result_;
   }
   static void on_success(doca_graph_instance* instance, doca_data data, doca_data graph_data) {
@@ -70,6 +75,8 @@ class DocaGraphTest : public DmaTest {
   doca_graph_instance* instance_ = nullptr;
   std::vector<doca_dma_task_memcpy*> tasks_;
   doca_error_t user_result_ = DOCA_SUCCESS;
+  doca_dma_task_memcpy* submitted_in_user_node_ = nullptr;
+  doca_error_t submission_ = DOCA_ERROR_UNKNOWN;
   int seen_ = -1;  ///< by the user node
   int succeeded_ = 0;
   int failed_ = 0;
@@ -78,8 +85,9 @@ class DocaGraphTest : public DmaTest {
 TEST_F(DocaGraphTest, NodesRunInTheirOrderWithoutTheTasksCallbacks) {
   prepare();
   ASSERT_EQ(doca_graph_instance_submit(instance_), DOCA_SUCCESS);
-  EXPECT_EQ(doca_graph_instance_submit(instance_), DOCA_ERROR_BAD_STATE);
-  EXPECT_EQ(doca_graph_instance_destroy(instance_), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_graph_instance_submit(instance_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_graph_instance_destroy(instance_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_graph_instance_set_user_data(instance_, {.u64 = 13}), DOCA_ERROR_IN_USE);
   EXPECT_EQ(bind(first_, tasks_[0]), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_graph_instance_set_user_node_data(instance_, user_, this), DOCA_ERROR_BAD_STATE);
   progress_until_reported();
@@ -95,12 +103,51 @@ TEST_F(DocaGraphTest, NodesRunInTheirOrderWithoutTheTasksCallbacks) {
   release();
 }
 
+TEST_F(DocaGraphTest, TasksAreTheInstancesWhileItIsInFlight) {
+  prepare();
+  ASSERT_EQ(doca_graph_instance_submit(instance_), DOCA_SUCCESS);
+  doca_task* const second = doca_dma_task_memcpy_as_task(tasks_[1]);
+  EXPECT_EQ(doca_task_submit(second), DOCA_ERROR_BAD_STATE) << "it has not begun";
+  // These log an error and do nothing else.
+  doca_task_free(second);
+  const doca_buf* const source = doca_dma_task_memcpy_get_src(tasks_[1]);
+  doca_dma_task_memcpy_set_src(tasks_[1], nullptr);
+  EXPECT_EQ(doca_dma_task_memcpy_get_src(tasks_[1]), source);
+  submitted_in_user_node_ = tasks_[0];
+  progress_until_reported();
+  EXPECT_EQ(succeeded_, 1);
+  EXPECT_EQ(seen_, 6);
+  EXPECT_EQ(submission_, DOCA_ERROR_BAD_STATE) << "it has ended, but its instance has not";
+  EXPECT_TRUE(ended_.empty());
+  doca_buf* const target = doca_dma_task_memcpy_get_dst(tasks_[1]);
+  EXPECT_EQ(doca_buf_reset_data_len(target), DOCA_SUCCESS);
+  frees_ = false;
+  EXPECT_EQ(doca_task_submit(second), DOCA_SUCCESS) << "it is the program's again";
+  progress_until_ended(1);
+  release();
+}
+
 TEST_F(DocaGraphTest, AUserNodeThatFailsFailsItsInstance) {
   user_result_ = DOCA_ERROR_BAD_STATE;
   prepare();
   ASSERT_EQ(doca_graph_instance_submit(instance_), DOCA_SUCCESS);
   progress_until_reported();
   EXPECT_EQ(failed_, 1);
+  release();
+}
+
+TEST_F(DocaGraphTest, ATaskStopsNoContextAndMayCopyNoBytes) {
+  prepare();
+  auto* const from = const_cast<doca_buf*>(doca_dma_task_memcpy_get_src(tasks_[0]));
+  ASSERT_EQ(doca_buf_reset_data_len(from), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_instance_submit(instance_), DOCA_SUCCESS);
+  progress_until_reported();
+  EXPECT_EQ(succeeded_, 1);
+  // The destination of the second copy is full now.
+  ASSERT_EQ(doca_graph_instance_submit(instance_), DOCA_SUCCESS);
+  for (int turns = 0; turns < 1000 && failed_ == 0; ++turns) turn();
+  EXPECT_EQ(failed_, 1);
+  EXPECT_EQ(state(), DOCA_CTX_STATE_RUNNING);
   release();
 }
 
@@ -119,9 +166,10 @@ TEST_F(DocaGraphTest, WhatIsInUseStays) {
   release();
   EXPECT_EQ(doca_graph_destroy(graph_), DOCA_ERROR_BAD_STATE) << "it is started";
   EXPECT_EQ(doca_graph_stop(graph_), DOCA_SUCCESS);
-  EXPECT_EQ(doca_graph_stop(graph_), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_graph_stop(graph_), DOCA_SUCCESS) << "it is stopped already";
   EXPECT_EQ(doca_ctx_stop(ctx_), DOCA_SUCCESS);
   EXPECT_EQ(doca_dma_destroy(dma_), DOCA_ERROR_IN_USE) << "a graph has nodes of it";
+  EXPECT_EQ(doca_dma_task_memcpy_set_conf(dma_, on_end, on_end, 1), DOCA_ERROR_IN_USE);
   EXPECT_EQ(doca_graph_instance_create(graph_, &other), DOCA_ERROR_BAD_STATE);
 }
 

@@ -2,8 +2,31 @@
 #include <doca_buf_inventory.h>
 #include <doca_mmap.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <string>
 
 #include "tests/doca/dma_fixture.hpp"
+
+namespace {
+
+unsigned long tracer = 0;  ///< what PR_SET_PTRACER set last
+
+}  // namespace
+
+/// Instead of libc's: kernels without Yama refuse PR_SET_PTRACER, and none says what is set.
+extern "C" int prctl(int option, ...) {
+  std::va_list arguments;
+  va_start(arguments, option);
+  unsigned long values[4];
+  for (unsigned long& value : values) value = va_arg(arguments, unsigned long);
+  va_end(arguments);
+  if (option == PR_SET_PTRACER) tracer = values[0];
+  return static_cast<int>(::syscall(SYS_prctl, option, values[0], values[1], values[2], values[3]));
+}
 
 namespace offload::doca {
 namespace {
@@ -44,8 +67,30 @@ TEST_F(MemoryTest, ReferencesAreCountedBeforeTheCall) {
   EXPECT_EQ(count, 2);
   EXPECT_EQ(doca_buf_dec_refcount(buf, &count), DOCA_SUCCESS);
   EXPECT_EQ(count, 1);
-  EXPECT_EQ(doca_buf_dec_refcount(buf, &count), DOCA_ERROR_INVALID_VALUE) << "it was returned";
+  EXPECT_EQ(doca_buf_dec_refcount(buf, &count), DOCA_ERROR_BAD_STATE) << "it was returned";
   EXPECT_EQ(doca_buf_get_refcount(buf, &count), DOCA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(MemoryTest, ReferencesAreAtMostTheMostOfTheirType) {
+  doca_buf* const buf = destination(0);
+  for (std::uint32_t count = 1; count != UINT16_MAX; ++count) {
+    ASSERT_EQ(doca_buf_inc_refcount(buf, nullptr), DOCA_SUCCESS);
+  }
+  EXPECT_EQ(doca_buf_inc_refcount(buf, nullptr), DOCA_ERROR_TOO_BIG);
+  std::uint16_t count = 0;
+  EXPECT_EQ(doca_buf_get_refcount(buf, &count), DOCA_SUCCESS);
+  EXPECT_EQ(count, UINT16_MAX);
+  while (doca_buf_dec_refcount(buf, nullptr) == DOCA_SUCCESS) continue;
+}
+
+TEST_F(MemoryTest, AListTakesTheOnlyReference) {
+  doca_buf* const first = destination(0);
+  doca_buf* const second = destination(1);
+  ASSERT_EQ(doca_buf_inc_refcount(second, nullptr), DOCA_SUCCESS);
+  EXPECT_EQ(doca_buf_chain_list(first, second), DOCA_ERROR_NOT_PERMITTED);
+  ASSERT_EQ(doca_buf_dec_refcount(second, nullptr), DOCA_SUCCESS);
+  EXPECT_EQ(doca_buf_chain_list(first, second), DOCA_SUCCESS);
+  EXPECT_EQ(doca_buf_dec_refcount(first, nullptr), DOCA_SUCCESS);
 }
 
 TEST_F(MemoryTest, AListHoldsAReferenceToEachButTheFirst) {
@@ -59,6 +104,7 @@ TEST_F(MemoryTest, AListHoldsAReferenceToEachButTheFirst) {
   std::uint32_t elements = 0;
   EXPECT_EQ(doca_buf_get_list_len(first, &elements), DOCA_SUCCESS);
   EXPECT_EQ(elements, 2U);
+  EXPECT_EQ(doca_buf_get_list_len(second, &elements), DOCA_ERROR_NOT_PERMITTED);
   doca_buf* found = nullptr;
   EXPECT_EQ(doca_buf_get_next_in_list(first, &found), DOCA_SUCCESS);
   EXPECT_EQ(found, second);
@@ -96,8 +142,8 @@ TEST_F(MemoryTest, AnInventoryHasSoManyBuffers) {
   EXPECT_EQ(count, kBuffers);
   EXPECT_EQ(doca_buf_inventory_stop(inventory_), DOCA_ERROR_IN_USE);
   EXPECT_EQ(doca_buf_inventory_destroy(inventory_), DOCA_ERROR_IN_USE);
-  EXPECT_EQ(doca_mmap_stop(mmap_), DOCA_ERROR_IN_USE);
-  EXPECT_EQ(doca_mmap_destroy(mmap_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_mmap_stop(mmap_), DOCA_ERROR_NOT_PERMITTED);
+  EXPECT_EQ(doca_mmap_destroy(mmap_), DOCA_ERROR_NOT_PERMITTED);
   for (doca_buf* each : taken) EXPECT_EQ(doca_buf_dec_refcount(each, nullptr), DOCA_SUCCESS);
   EXPECT_EQ(doca_buf_inventory_start(inventory_), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_buf_inventory_stop(inventory_), DOCA_SUCCESS);
@@ -170,7 +216,7 @@ TEST_F(MemoryTest, AnMmapTellsWhenItsMemoryIsFree) {
   ASSERT_EQ(doca_mmap_create(&other), DOCA_SUCCESS);
   void* at = nullptr;
   std::size_t length = 0;
-  EXPECT_EQ(doca_mmap_get_memrange(other, &at, &length), DOCA_ERROR_NOT_FOUND);
+  EXPECT_EQ(doca_mmap_get_memrange(other, &at, &length), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_mmap_start(other), DOCA_ERROR_NOT_PERMITTED);
   std::vector<std::pair<void*, std::size_t>> freed;
   const auto on_free = [](void* addr, std::size_t len, void* cookie) {
@@ -178,9 +224,34 @@ TEST_F(MemoryTest, AnMmapTellsWhenItsMemoryIsFree) {
   };
   ASSERT_EQ(doca_mmap_set_free_cb(other, on_free, &freed), DOCA_SUCCESS);
   ASSERT_EQ(doca_mmap_set_memrange(other, piece(0), 8), DOCA_SUCCESS);
-  ASSERT_EQ(doca_mmap_set_memrange(other, piece(1), 16), DOCA_SUCCESS);
+  EXPECT_EQ(doca_mmap_set_memrange(other, piece(1), 16), DOCA_ERROR_NOT_PERMITTED);
+  ASSERT_EQ(doca_mmap_add_dev(other, dev_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_start(other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_stop(other), DOCA_SUCCESS);
+  EXPECT_TRUE(freed.empty()) << "it may be started again";
   ASSERT_EQ(doca_mmap_destroy(other), DOCA_SUCCESS);
-  EXPECT_EQ(freed, (decltype(freed){{piece(0), 8}, {piece(1), 16}}));
+  EXPECT_EQ(freed, (decltype(freed){{piece(0), 8}}));
+}
+
+TEST_F(MemoryTest, AnMmapThatWasNotStartedFreesNoMemory) {
+  doca_mmap_memrange_free_cb_t* const on_free = [](void*, std::size_t, void* cookie) {
+    ++*static_cast<int*>(cookie);
+  };
+  int calls = 0;
+  doca_mmap* other = nullptr;
+  ASSERT_EQ(doca_mmap_create(&other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_memrange(other, piece(0), 8), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_free_cb(other, on_free, &calls), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_destroy(other), DOCA_SUCCESS);
+  EXPECT_EQ(calls, 0);
+  ASSERT_EQ(doca_mmap_create(&other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_memrange(other, piece(0), 8), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_add_dev(other, dev_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_start(other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_stop(other), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_free_cb(other, on_free, &calls), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_destroy(other), DOCA_SUCCESS);
+  EXPECT_EQ(calls, 0) << "the callback was set after the last start";
 }
 
 TEST_F(MemoryTest, AnExportNeedsTheRightAndTheDevice) {
@@ -188,10 +259,10 @@ TEST_F(MemoryTest, AnExportNeedsTheRightAndTheDevice) {
   std::size_t length = 0;
   EXPECT_EQ(doca_mmap_export_pci(mmap_, dev_, &blob, &length), DOCA_ERROR_NOT_PERMITTED);
   doca_dev* const other = open_first_device();
-  EXPECT_EQ(doca_mmap_export_pci(mmap_, other, &blob, &length), DOCA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(doca_mmap_export_pci(mmap_, other, &blob, &length), DOCA_ERROR_NOT_FOUND);
   EXPECT_EQ(doca_dev_close(other), DOCA_SUCCESS);
   ASSERT_EQ(doca_mmap_stop(mmap_), DOCA_SUCCESS);
-  EXPECT_EQ(doca_mmap_export_pci(mmap_, dev_, &blob, &length), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_mmap_export_pci(mmap_, dev_, &blob, &length), DOCA_ERROR_NOT_PERMITTED);
   ASSERT_EQ(doca_mmap_set_permissions(mmap_, DOCA_ACCESS_FLAG_PCI_READ_ONLY), DOCA_SUCCESS);
   ASSERT_EQ(doca_mmap_start(mmap_), DOCA_SUCCESS);
   ASSERT_EQ(doca_mmap_export_pci(mmap_, dev_, &blob, &length), DOCA_SUCCESS);
@@ -206,13 +277,55 @@ TEST_F(MemoryTest, AnExportNeedsTheRightAndTheDevice) {
   EXPECT_EQ(doca_mmap_get_memrange(imported, &at, &bytes), DOCA_SUCCESS);
   EXPECT_EQ(at, memory_.data());
   EXPECT_EQ(bytes, memory_.size());
-  EXPECT_EQ(doca_mmap_stop(imported), DOCA_ERROR_BAD_STATE);
-  EXPECT_EQ(doca_mmap_export_pci(imported, dev_, &blob, &length), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_mmap_stop(imported), DOCA_ERROR_NOT_PERMITTED);
+  EXPECT_EQ(doca_mmap_export_pci(imported, dev_, &blob, &length), DOCA_ERROR_NOT_PERMITTED);
   EXPECT_EQ(doca_mmap_create_from_export(nullptr, blob, length - 1, dev_, &imported),
             DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_mmap_create_from_export(nullptr, nullptr, 0, dev_, &imported),
             DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_mmap_destroy(imported), DOCA_SUCCESS);
+}
+
+TEST_F(MemoryTest, AnExportIsTheSameUntilTheStop) {
+  ASSERT_EQ(doca_mmap_stop(mmap_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_permissions(mmap_, DOCA_ACCESS_FLAG_PCI_READ_WRITE), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_start(mmap_), DOCA_SUCCESS);
+  const void* first = nullptr;
+  const void* second = nullptr;
+  std::size_t length = 0;
+  ASSERT_EQ(doca_mmap_export_pci(mmap_, dev_, &first, &length), DOCA_SUCCESS);
+  const std::string bytes(static_cast<const char*>(first), length);
+  ASSERT_EQ(doca_mmap_export_pci(mmap_, dev_, &second, &length), DOCA_SUCCESS);
+  EXPECT_EQ(second, first) << "the program may still have the first one";
+  ASSERT_EQ(doca_mmap_stop(mmap_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_set_permissions(mmap_, DOCA_ACCESS_FLAG_PCI_READ_ONLY), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_start(mmap_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_mmap_export_pci(mmap_, dev_, &second, &length), DOCA_SUCCESS);
+  EXPECT_NE(std::string(static_cast<const char*>(second), length), bytes) << "it has other rights";
+}
+
+TEST_F(MemoryTest, TheProcessIsOpenToOthersUntilTheLastExportStops) {
+  const auto make = [&] {
+    doca_mmap* made = nullptr;
+    EXPECT_EQ(doca_mmap_create(&made), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_set_memrange(made, piece(0), kPiece), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_set_permissions(made, DOCA_ACCESS_FLAG_PCI_READ_ONLY), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_add_dev(made, dev_), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_start(made), DOCA_SUCCESS);
+    const void* blob = nullptr;
+    std::size_t length = 0;
+    EXPECT_EQ(doca_mmap_export_pci(made, dev_, &blob, &length), DOCA_SUCCESS);
+    return made;
+  };
+  tracer = 0;
+  doca_mmap* const first = make();
+  EXPECT_EQ(tracer, PR_SET_PTRACER_ANY);
+  doca_mmap* const second = make();
+  EXPECT_EQ(doca_mmap_stop(first), DOCA_SUCCESS);
+  EXPECT_EQ(tracer, PR_SET_PTRACER_ANY) << "the second one is exported";
+  EXPECT_EQ(doca_mmap_destroy(second), DOCA_SUCCESS);
+  EXPECT_EQ(tracer, 0UL);
+  EXPECT_EQ(doca_mmap_destroy(first), DOCA_SUCCESS);
 }
 
 TEST_F(MemoryTest, NullIsRefused) {

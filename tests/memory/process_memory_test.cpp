@@ -1,14 +1,24 @@
 #include "memory/process_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "memory/region.hpp"
+#include "protocol/envelope.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/memory.hpp"
 #include "tests/support/process_memory.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -21,6 +31,19 @@ using support::thrown_by;
 constexpr std::size_t kLength = 1000;
 constexpr Access kExported = kLocalAccess | Access::peer_pcie;
 
+/// The envelope of a description, and where the fields of its body are (process_memory.cpp).
+constexpr protocol::Envelope kEnvelope{"description", 0x4f46'504d, 1, 4096};
+constexpr std::size_t kStart = 4;
+constexpr std::size_t kAccess = 12;
+constexpr std::size_t kCount = 16;
+constexpr std::size_t kAddress = 18;
+constexpr std::size_t kLengths = 26;
+
+std::vector<std::byte> body_of(std::span<const std::byte> blob) {
+  const std::span<const std::byte> body = kEnvelope.unwrap(blob);
+  return {body.begin(), body.end()};
+}
+
 /// A process that exports kLength bytes of the value 7, and exits with the first one that it finds
 /// there when it is told to.
 class Exporter {
@@ -30,7 +53,8 @@ class Exporter {
           std::vector<std::byte> bytes(kLength, std::byte{7});
           MemoryRegion region({"exported", kExported}, {borrow_range(bytes)});
           region.start();
-          const std::vector<std::byte> blob = export_in_place(region, granted);
+          const InPlaceExport made = export_in_place(region, granted);
+          const std::vector<std::byte>& blob = made.blob;
           if (::send(socket, blob.data(), blob.size(), 0) < 0) return 255;
           char end = 0;
           if (::recv(socket, &end, 1, 0) != 1) return 255;
@@ -83,6 +107,34 @@ TEST_F(ProcessMemoryTest, IsReadAndWrittenWhereItLies) {
   EXPECT_EQ(copy_bytes(own(), {range.address, &range}, 1), ErrorCode::not_connected);
 }
 
+TEST_F(ProcessMemoryTest, OfAProcessThatRunsAnotherProgramIsNotReached) {
+  support::ChildProcess child([](int socket) {
+    std::vector<std::byte> bytes(kLength);
+    MemoryRegion region({"exported", kExported}, {borrow_range(bytes)});
+    region.start();
+    const InPlaceExport made = export_in_place(region, kLocalAccess);
+    const std::vector<std::byte>& blob = made.blob;
+    char begin = 0;
+    if (::send(socket, blob.data(), blob.size(), 0) < 0 || ::recv(socket, &begin, 1, 0) != 1) {
+      return 255;
+    }
+    return ::execl("/bin/sleep", "sleep", "20", nullptr);  // which closes the socket
+  });
+  std::vector<std::byte> blob(4096);
+  const ssize_t length = ::recv(child.socket(), blob.data(), blob.size(), 0);
+  ASSERT_GT(length, 0);
+  const InPlaceImport import =
+      import_in_place(std::span(blob).first(static_cast<std::size_t>(length)));
+  const Range& range = import.ranges[0];
+  EXPECT_TRUE(copy_bytes({range.address, &range}, own(), 1).ok());
+  ASSERT_EQ(::send(child.socket(), "x", 1, 0), 1);
+  char end = 0;
+  EXPECT_EQ(::recv(child.socket(), &end, 1, 0), 0) << "it runs the other program";
+  EXPECT_EQ(copy_bytes({range.address, &range}, own(), 1), ErrorCode::not_connected);
+  EXPECT_EQ(copy_bytes(own(), {range.address, &range}, 1), ErrorCode::not_connected);
+  ASSERT_EQ(::kill(range.process, SIGKILL), 0);
+}
+
 TEST_F(ProcessMemoryTest, CopiesWithinTheProcessToo) {
   bytes_[0] = std::byte{3};
   EXPECT_TRUE(copy_bytes(own(kLength), own(), 1).ok());
@@ -94,6 +146,10 @@ TEST_F(ProcessMemoryTest, BecomesARegionThatNoDeviceRegisters) {
   const InPlaceImport import = import_in_place(exporter.blob());
   EXPECT_FALSE(import.ranges[0].writable);
   MemoryRegion region({"imported", import.access}, import.ranges);
+  FakeRegistrar registrar("card");
+  region.add_registrar(registrar);
+  EXPECT_EQ(thrown_by([&] { region.start(); }).code(), ErrorCode::not_supported);
+  region.remove_registrar(registrar);
   region.start();  // touches nothing
   EXPECT_EQ(thrown_by([&] { export_in_place(region, Access::local_read); }).code(),
             ErrorCode::not_permitted);
@@ -106,6 +162,34 @@ TEST_F(ProcessMemoryTest, OfAProcessThatHasEndedIsNotFound) {
   const std::vector<std::byte> blob = exporter.blob();
   exporter.end();
   EXPECT_EQ(thrown_by([&] { import_in_place(blob); }).code(), ErrorCode::not_found);
+}
+
+TEST_F(ProcessMemoryTest, OfAnotherProcessWithTheSameIdIsNotFound) {
+  MemoryRegion region({"mine", kExported}, {own_});
+  region.start();
+  std::vector<std::byte> body = body_of(export_in_place(region, Access::local_read).blob);
+  EXPECT_NO_THROW(import_in_place(kEnvelope.wrap(body)));
+  body[kStart + 7] ^= std::byte{1};
+  EXPECT_EQ(thrown_by([&] { import_in_place(kEnvelope.wrap(body)); }).code(), ErrorCode::not_found);
+}
+
+TEST_F(ProcessMemoryTest, ThatCannotBeOpenedIsNotCalledEnded) {
+  MemoryRegion region({"mine", kExported}, {own_});
+  region.start();
+  const std::vector<std::byte> blob = export_in_place(region, Access::local_read).blob;
+  ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 0), 0);  // which refuses it to another process of this user
+  support::ChildProcess child([&](int /*socket*/) {
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit no_more{0, before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &no_more);
+    if (thrown_by([&] { import_in_place(blob); }).system_errno() != EMFILE) return 1;
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return 2;
+    return thrown_by([&] { import_in_place(blob); }).code() == ErrorCode::not_permitted ? 0 : 3;
+  });
+  EXPECT_EQ(WEXITSTATUS(child.wait()), 0);
+  ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 1), 0);
 }
 
 TEST_F(ProcessMemoryTest, NeedsTheRightsOfTheRegion) {
@@ -121,7 +205,7 @@ TEST_F(ProcessMemoryTest, NeedsTheRightsOfTheRegion) {
 TEST_F(ProcessMemoryTest, ADamagedDescriptionIsRefused) {
   MemoryRegion region({"mine", kExported}, {own_});
   region.start();
-  std::vector<std::byte> blob = export_in_place(region, Access::local_read);
+  std::vector<std::byte> blob = export_in_place(region, Access::local_read).blob;
   for (std::byte& byte : blob) {
     byte ^= std::byte{1};
     EXPECT_THROW(import_in_place(blob), core::Error) << &byte - blob.data();
@@ -131,6 +215,42 @@ TEST_F(ProcessMemoryTest, ADamagedDescriptionIsRefused) {
   EXPECT_THROW(import_in_place(blob), core::Error);
   EXPECT_THROW(import_in_place({}), core::Error);
   region.stop();
+}
+
+TEST_F(ProcessMemoryTest, AnInvalidBodyIsRefused) {
+  struct Fault {
+    std::size_t at;
+    std::vector<std::uint8_t> bytes;
+    std::string why;
+  };
+  MemoryRegion region({"mine", kExported}, {own_});
+  region.start();
+  const std::vector<std::byte> body = body_of(export_in_place(region, kLocalAccess).blob);
+  ASSERT_EQ(body.size(), kLengths + 8);
+  for (const Fault& fault :
+       std::vector<Fault>{{0, {0, 0, 0, 0}, "process id"},
+                          {0, {0x80, 0, 0, 0}, "process id"},
+                          {kAccess, {0, 0, 0, 0}, "access"},
+                          {kAccess, {0xff, 0xff, 0xff, 0xff}, "access"},
+                          {kCount, {0, 0}, "no ranges, or too many"},
+                          {kCount, {0, kMaxRanges + 1}, "no ranges, or too many"},
+                          {kCount, {0, 2}, "a range is empty"},  // the second one is not there
+                          {kAddress, {0, 0, 0, 0, 0, 0, 0, 0}, "a range is empty"},
+                          {kLengths, {0, 0, 0, 0, 0, 0, 0, 0}, "a range is empty"},
+                          {kLengths,
+                           {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+                           "exceeds the address space"},
+                          {kLengths + 8, {0}, "wrong length"}}) {
+    std::vector<std::byte> faulty = body;
+    faulty.resize(std::max(body.size(), fault.at + fault.bytes.size()));
+    std::transform(fault.bytes.begin(), fault.bytes.end(),
+                   faulty.begin() + static_cast<std::ptrdiff_t>(fault.at),
+                   [](std::uint8_t value) { return std::byte{value}; });
+    const core::Error error = thrown_by([&] { import_in_place(kEnvelope.wrap(faulty)); });
+    EXPECT_EQ(error.code(), ErrorCode::bad_message) << fault.why;
+    EXPECT_NE(std::string(error.what()).find(fault.why), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(import_in_place(kEnvelope.wrap(body)));
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ def test_a_good_tree_passes(tree):
     ("lib/doca/include/doca_one.h", "int doca_one_start(doca_one_cb_t callback);\n", "",
      "doca_one_start: in lib/doca/functions.txt, but not declared in doca_one.h"),
     ("tests/doca/one_test.cpp", "doca_one_version", "f", "doca_one_version: no test of tests/doca calls it"),
+    ("tests/doca/one_test.cpp", "doca_one_version", "// doca_one_version", "doca_one_version: no test of tests/doca calls it"),
+    ("tests/doca/one_test.cpp", "doca_one_version()", "f(doca_one_version)", "doca_one_version: no test of tests/doca calls it"),
     ("docs/reference/doca.md", "| slow |", "| fast |", "docs/reference/doca.md: its list of functions is not that of"),
     ("docs/reference/doca.md", "<!-- end of functions -->", "", "are missing"),
     ("lib/doca/functions.txt", "| `One` | slow", "", "not 'function | object'"),

@@ -52,7 +52,8 @@ void doca_argp_usage(void);
 /// Creates a parameter, which doca_argp_register_param() takes over.
 /// DOCA_ERROR_INVALID_VALUE if `param` is NULL.
 doca_error_t doca_argp_param_create(struct doca_argp_param **param);
-/// Frees a parameter that was not registered. DOCA_ERROR_INVALID_VALUE if it is NULL.
+/// Frees a parameter that was not registered. DOCA_ERROR_INVALID_VALUE if it is NULL,
+/// DOCA_ERROR_BAD_STATE if it was registered.
 doca_error_t doca_argp_param_destroy(struct doca_argp_param *param);
 /// The texts must stay valid. Each of these calls does nothing if `param` is NULL.
 void doca_argp_param_set_short_name(struct doca_argp_param *param, const char *name);
@@ -66,9 +67,10 @@ void doca_argp_param_set_type(struct doca_argp_param *param, enum doca_argp_type
 void doca_argp_param_set_mandatory(struct doca_argp_param *param);
 /// The option may be given several times.
 void doca_argp_param_set_multiplicity(struct doca_argp_param *param);
-/// Adds the parameter and takes it over, also on failure. DOCA_ERROR_INVALID_VALUE if it is NULL or
-/// lacks a name, a description, a callback or a type, DOCA_ERROR_ALREADY_EXIST if another option
-/// has its name, DOCA_ERROR_BAD_STATE before doca_argp_init().
+/// Adds the parameter and takes it over, also on failure. DOCA_ERROR_INVALID_VALUE if it is NULL,
+/// DOCA_ERROR_INITIALIZATION if it lacks a name, a description, a callback or a type,
+/// DOCA_ERROR_BAD_STATE if it was registered already, if another option has its name, and before
+/// doca_argp_init().
 doca_error_t doca_argp_register_param(struct doca_argp_param *param);
 /// Replaces what --version does. DOCA_ERROR_INVALID_VALUE if `callback` is NULL,
 /// DOCA_ERROR_BAD_STATE before doca_argp_init().

@@ -40,6 +40,7 @@ doca_error_t doca_ctx_start(struct doca_ctx *ctx);
 /// tasks are in flight or not freed yet, or the call came from a callback of
 /// doca_pe_progress(). Then doca_pe_progress() fails the tasks in flight with DOCA_ERROR_SHUTDOWN,
 /// and makes it idle when all tasks are freed. An idle context stays idle: DOCA_SUCCESS.
+/// DOCA_ERROR_NOT_CONNECTED: it is connected to no progress engine.
 doca_error_t doca_ctx_stop(struct doca_ctx *ctx);
 doca_error_t doca_ctx_get_state(const struct doca_ctx *ctx, enum doca_ctx_states *state);
 /// The number of tasks that were submitted and whose callback has not been called yet.

@@ -46,7 +46,8 @@ struct doca_ctx *doca_dma_as_ctx(struct doca_dma *dma);
 
 /// Sets the number of tasks and their callbacks, before the start. A task that fails, other than by
 /// a stop, stops its context. DOCA_ERROR_BAD_STATE if the context is not idle,
-/// DOCA_ERROR_INVALID_VALUE for no tasks or more than the most.
+/// DOCA_ERROR_IN_USE while a graph has a node of it, DOCA_ERROR_INVALID_VALUE for no tasks or more
+/// than the most.
 doca_error_t doca_dma_task_memcpy_set_conf(struct doca_dma *dma,
                                            doca_dma_task_memcpy_completion_cb_t completed,
                                            doca_dma_task_memcpy_completion_cb_t failed,

@@ -36,14 +36,15 @@ doca_error_t doca_graph_destroy(struct doca_graph *graph);
 /// Checks the graph. DOCA_ERROR_BAD_STATE if it is started or lacks its configuration,
 /// DOCA_ERROR_INVALID_VALUE without nodes, for a cycle, and for a context of another engine.
 doca_error_t doca_graph_start(struct doca_graph *graph);
-/// DOCA_ERROR_BAD_STATE if it is not started, DOCA_ERROR_IN_USE while instances exist,
-/// DOCA_ERROR_NOT_PERMITTED in a callback of doca_pe_progress().
+/// Does nothing if it is stopped. DOCA_ERROR_IN_USE while instances exist, DOCA_ERROR_NOT_PERMITTED
+/// in a callback of doca_pe_progress().
 doca_error_t doca_graph_stop(struct doca_graph *graph);
 
 /// These return DOCA_ERROR_BAD_STATE if the graph is started.
 
 /// Adds a node that runs a task of `ctx`.
-doca_error_t doca_graph_node_create_from_ctx(struct doca_graph *graph, struct doca_ctx *ctx,
+doca_error_t doca_graph_node_create_from_ctx(struct doca_graph *graph,
+                                             const struct doca_ctx *ctx,
                                              struct doca_graph_node **node);
 /// Adds a node that calls `callback`.
 doca_error_t doca_graph_node_create_from_user(struct doca_graph *graph,
@@ -61,25 +62,28 @@ doca_error_t doca_graph_set_user_data(struct doca_graph *graph, union doca_data 
 doca_error_t doca_graph_get_user_data(const struct doca_graph *graph, union doca_data *user_data);
 
 /// DOCA_ERROR_BAD_STATE if the graph is not started, DOCA_ERROR_NO_MEMORY if all instances exist.
-doca_error_t doca_graph_instance_create(struct doca_graph *graph,
+doca_error_t doca_graph_instance_create(const struct doca_graph *graph,
                                         struct doca_graph_instance **instance);
-/// DOCA_ERROR_BAD_STATE if it is in flight.
+/// DOCA_ERROR_IN_USE if it is in flight.
 doca_error_t doca_graph_instance_destroy(struct doca_graph_instance *instance);
-/// Sets the task that a node runs, until it is set again. While the instance is in flight, the
-/// end of the task is the node's and its callbacks are not called. DOCA_ERROR_BAD_STATE if the
-/// instance is in flight, DOCA_ERROR_INVALID_VALUE for a task of another context.
+/// Sets the task that a node runs, until it is set again. While the instance is in flight, the task
+/// is not the program's, and its end is the node's: its callbacks are not called, and its failure
+/// fails the instance without stopping the context. DOCA_ERROR_BAD_STATE if the instance is in
+/// flight, DOCA_ERROR_INVALID_VALUE for a task of another context.
 doca_error_t doca_graph_instance_set_ctx_node_data(struct doca_graph_instance *instance,
                                                    const struct doca_graph_node *node,
                                                    struct doca_task *task);
 /// Sets what the callback of a node gets. DOCA_ERROR_BAD_STATE if the instance is in flight.
 doca_error_t doca_graph_instance_set_user_node_data(struct doca_graph_instance *instance,
                                                     const struct doca_graph_node *node, void *data);
+/// DOCA_ERROR_IN_USE if it is in flight.
 doca_error_t doca_graph_instance_set_user_data(struct doca_graph_instance *instance,
                                                union doca_data user_data);
 doca_error_t doca_graph_instance_get_user_data(const struct doca_graph_instance *instance,
                                                union doca_data *user_data);
-/// DOCA_ERROR_BAD_STATE if it is in flight, DOCA_ERROR_INVALID_VALUE if a node has no task, and the
-/// errors of doca_task_submit() for invalid arguments of a task.
+/// DOCA_ERROR_IN_USE if it is in flight, DOCA_ERROR_BAD_STATE if a task is in flight or freed,
+/// DOCA_ERROR_INVALID_VALUE if a node has no task, and the errors of doca_task_submit() for invalid
+/// arguments of a task.
 doca_error_t doca_graph_instance_submit(struct doca_graph_instance *instance);
 
 #pragma GCC visibility pop

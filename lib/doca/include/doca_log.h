@@ -49,16 +49,16 @@ doca_error_t doca_log_backend_set_level_lower_limit(struct doca_log_backend *bac
 /// Lines of levels below `level`, which are more severe, are not written to `backend`. Errors as
 /// above.
 doca_error_t doca_log_backend_set_level_upper_limit(struct doca_log_backend *backend, uint32_t level);
-/// The same as the lower limit, for a backend of the library's lines; the most detailed of its
-/// level and the global SDK limit applies. DOCA_ERROR_NOT_PERMITTED for a backend of the program's.
+/// The same as the lower limit, for a backend of the library's lines. DOCA_ERROR_NOT_PERMITTED for
+/// a backend of the program's.
 doca_error_t doca_log_backend_set_sdk_level(struct doca_log_backend *backend, uint32_t level);
 
 /// Lines of the program of levels above `level` are not written to any backend; info by default.
 /// DOCA_ERROR_INVALID_VALUE if it is no level.
 doca_error_t doca_log_level_set_global_lower_limit(uint32_t level);
 uint32_t doca_log_level_get_global_lower_limit(void);
-/// Backends of the library's lines write lines up to `level`, whatever their own; disabled by
-/// default. DOCA_ERROR_INVALID_VALUE if it is no level.
+/// Sets the level of all backends of the library's lines, and of those that are created later; info
+/// by default. DOCA_ERROR_INVALID_VALUE if it is no level.
 doca_error_t doca_log_level_set_global_sdk_limit(uint32_t level);
 uint32_t doca_log_level_get_global_sdk_limit(void);
 

@@ -21,17 +21,19 @@ extern "C" {
 
 struct doca_mmap;
 
-/// Called when an mmap is destroyed or given another range, so that its memory may be freed.
-typedef void (*doca_mmap_memrange_free_cb_t)(void *addr, size_t len, void *cookie);
+/// Called when an mmap is destroyed, so that its memory may be freed.
+typedef void(doca_mmap_memrange_free_cb_t)(void *addr, size_t len, void *cookie);
 
 /// Creates a stopped mmap without a range, whose rights are local reading and writing.
 doca_error_t doca_mmap_create(struct doca_mmap **mmap);
-/// Stops it if it is started, and frees it. DOCA_ERROR_IN_USE while buffers of it exist.
+/// Stops it if it is started, and frees it. DOCA_ERROR_NOT_PERMITTED while buffers of it exist.
 doca_error_t doca_mmap_destroy(struct doca_mmap *mmap);
 /// Brings the memory into RAM and locks it there. DOCA_ERROR_NOT_PERMITTED without a range or
 /// a device.
 doca_error_t doca_mmap_start(struct doca_mmap *mmap);
-/// DOCA_ERROR_IN_USE while buffers of it exist; then it stays started.
+/// Stops it, with its export. Mmaps that other processes created from the export must be destroyed
+/// first: they could access the memory longer. DOCA_ERROR_NOT_PERMITTED if it came of an export, and
+/// while buffers of it exist; then it stays started.
 doca_error_t doca_mmap_stop(struct doca_mmap *mmap);
 
 /// DOCA_ERROR_ALREADY_EXIST if it has the device.
@@ -40,16 +42,19 @@ doca_error_t doca_mmap_add_dev(struct doca_mmap *mmap, struct doca_dev *dev);
 doca_error_t doca_mmap_rm_dev(struct doca_mmap *mmap, struct doca_dev *dev);
 /// `access`: flags of doca_access_flag. DOCA_ERROR_INVALID_VALUE for unknown ones.
 doca_error_t doca_mmap_set_permissions(struct doca_mmap *mmap, uint32_t access);
-/// Sets the memory, which must outlive the mmap. DOCA_ERROR_INVALID_VALUE if it is empty.
+/// Sets the memory, once; it must outlive the mmap. DOCA_ERROR_INVALID_VALUE if it is empty,
+/// DOCA_ERROR_NOT_PERMITTED if memory was set before.
 doca_error_t doca_mmap_set_memrange(struct doca_mmap *mmap, void *addr, size_t len);
-/// DOCA_ERROR_NOT_FOUND if none was set.
+/// DOCA_ERROR_BAD_STATE if none was set.
 doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, size_t *len);
 /// Describes the memory for the other side of PCI: a process of this machine that runs as the same
 /// user, or as root. It gets the right that the permissions have: DOCA_ACCESS_FLAG_PCI_READ_ONLY or
-/// _READ_WRITE. The program transmits the bytes, which are valid until the mmap is exported again or
-/// destroyed. DOCA_ERROR_BAD_STATE if it is not started or came of an export,
-/// DOCA_ERROR_NOT_PERMITTED without those permissions, DOCA_ERROR_INVALID_VALUE if it does not have
-/// the device.
+/// _READ_WRITE. The program transmits the bytes, which are valid until the mmap is stopped or
+/// destroyed; until then each call returns the same ones. Until the last exported mmap of the process
+/// is stopped, Yama does not keep processes of the user from the memory of this one (PR_SET_PTRACER
+/// of prctl(2), which replaces a setting of the program and then clears it). DOCA_ERROR_NOT_PERMITTED
+/// if it is not started, came of an export or does not have those permissions, DOCA_ERROR_NOT_FOUND
+/// if it does not have the device.
 doca_error_t doca_mmap_export_pci(struct doca_mmap *mmap, const struct doca_dev *dev,
                                   const void **export_desc, size_t *export_desc_len);
 /// Creates an mmap of memory that another process exported. It is started for its life, and its
@@ -59,8 +64,9 @@ doca_error_t doca_mmap_export_pci(struct doca_mmap *mmap, const struct doca_dev 
 doca_error_t doca_mmap_create_from_export(const union doca_data *user_data, const void *export_desc,
                                           size_t export_desc_len, struct doca_dev *dev,
                                           struct doca_mmap **mmap);
-/// NULL: no callback.
-doca_error_t doca_mmap_set_free_cb(struct doca_mmap *mmap, doca_mmap_memrange_free_cb_t callback,
+/// Sets the callback for the end of the mmap; NULL: none. It is called only if the mmap was started
+/// after this call: otherwise no device has used the memory.
+doca_error_t doca_mmap_set_free_cb(struct doca_mmap *mmap, doca_mmap_memrange_free_cb_t *callback,
                                    void *cookie);
 doca_error_t doca_mmap_set_user_data(struct doca_mmap *mmap, union doca_data user_data);
 doca_error_t doca_mmap_get_user_data(const struct doca_mmap *mmap, union doca_data *user_data);

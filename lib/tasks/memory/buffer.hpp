@@ -116,6 +116,13 @@ class Buffer {
 
   [[nodiscard]] std::uint32_t references() const noexcept { return references_; }
 
+  // For a user who counts references of its own without a BufferRef, as programs in C do: those
+  // that tasks hold are counted apart, so that the user cannot drop them.
+  void hold() noexcept { ++held_; }
+  void unhold() noexcept { --held_; }
+  /// The references that are not held by tasks.
+  [[nodiscard]] std::uint32_t own_references() const noexcept { return references_ - held_; }
+
  private:
   friend class BufferRef;
   friend class BufferStack;
@@ -129,6 +136,7 @@ class Buffer {
   Buffer* next_ = nullptr;  ///< in the list, or in the stack of free buffers
   std::size_t range_ = 0;
   std::uint32_t references_ = 0;
+  std::uint32_t held_ = 0;  ///< of them, by tasks
   bool has_former_ = false;
 };
 
