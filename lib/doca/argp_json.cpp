@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -40,7 +42,8 @@ std::vector<JsonFlag> read_json_flags(const std::string& path) {
     const bool is_general = section == "doca_general_flags";
     if (!is_general && section != "doca_program_flags") continue;  // a program's own
     if (!content.is_object()) {
-      throw Error(ErrorCode::invalid_value, path + ": '" + section + "' is not an object");
+      throw Error(ErrorCode::invalid_value,
+                  fmt::format("{}: '{}' is not an object", path, section));
     }
     for (const auto& [name, value] : content.items()) add_flag(is_general, name, value, flags);
   }

@@ -67,7 +67,8 @@ Range read_range(protocol::Reader& from, bool writable, int process,
   kEnvelope.require(length - 1 <= std::numeric_limits<std::uint64_t>::max() - address,
                     "a range exceeds the address space");
   Range range;
-  range.address = reinterpret_cast<std::byte*>(address);  // which nothing here dereferences
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process, dereferenced nowhere
+  range.address = reinterpret_cast<std::byte*>(address);
   range.length = length;
   range.location = Location::process;
   range.writable = writable;

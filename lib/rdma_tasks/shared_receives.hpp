@@ -9,6 +9,7 @@
 
 #include "progress/context.hpp"
 #include "rdma/verbs/completion_loop.hpp"
+#include "rdma/verbs/queue_pair.hpp"
 #include "rdma/verbs/shared_receive_queue.hpp"
 #include "rdma_tasks/operation.hpp"
 #include "rdma_tasks/work_request.hpp"

@@ -1,6 +1,7 @@
 #include <string_view>
 
 #include "apps/report/compare/comparison_report.hpp"
+#include "apps/report/histograms.hpp"
 #include "apps/report/merge/merge.hpp"
 #include "apps/report/page/page.hpp"
 #include "core/error.hpp"
