@@ -26,7 +26,6 @@ using kernels::rdma::SendWork;
 constexpr std::uint32_t kFirstKey = 0x1000;
 constexpr std::uint32_t kKeyStep = 0x100;
 constexpr std::uint32_t kFirstNumber = 0x40;
-constexpr std::uint32_t kPsnMask = 0xff'ffffU;
 
 /// Returns how long a receiver that is not ready asks to wait, by the code that InfiniBand's
 /// specification gives it (table 45).

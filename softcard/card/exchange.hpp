@@ -21,7 +21,10 @@ class Wire {
   virtual void send(std::uint32_t address, std::span<const std::byte> datagram) = 0;
 };
 
-/// The begin of each datagram between cards of the same byte order. A request goes in parts, each
+/// Packet sequence numbers have 24 bits.
+inline constexpr std::uint32_t kPsnMask = 0xff'ffffU;
+
+/// The header of each datagram between cards of the same byte order. A request goes in parts, each
 /// of which is answered.
 struct DatagramHeader {
   static constexpr std::uint32_t kMagic = 0x5043'4f53;

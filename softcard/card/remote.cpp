@@ -11,8 +11,7 @@ using kernels::rdma::is_atomic;
 using kernels::rdma::LocalBuffer;
 using kernels::rdma::Opcode;
 
-constexpr std::uint32_t kPsnMask = 0xff'ffffU;
-/// A request is larger than any message of a port.
+/// No request has more bytes.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;
 
 bool reads(Opcode opcode) {
