@@ -24,7 +24,7 @@ class DoorbellRelay {
     if (value == rung_) return false;
     rung_ = value;
     flush_stores();
-    *card_ = value;
+    __atomic_store_n(card_, value, __ATOMIC_RELEASE);  // one store; pairs with EntryReader::look()
     flush_stores();
     return true;
   }
