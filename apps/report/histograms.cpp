@@ -49,7 +49,8 @@ Latency HistogramSum::latency() const {
 }
 
 IntervalLatency HistogramSum::interval() const {
-  return {percentile_us(0.5), percentile_us(0.99), max_us_, metrics::encode_hdr(*sum_)};
+  return {percentile_us(0.5), percentile_us(0.99), max_us_, metrics::encode_hdr(*sum_),
+          sum_->count()};
 }
 
 namespace {

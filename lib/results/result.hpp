@@ -37,6 +37,7 @@ struct IntervalLatency {
   double p99 = 0;
   double max = 0;
   std::string histogram;
+  std::uint64_t count = 0;  ///< not in the file, so 0 in a result that was read
 
   static IntervalLatency of(const metrics::LatencyHistogram& histogram);
 };

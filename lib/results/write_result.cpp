@@ -92,7 +92,7 @@ Latency Latency::of(const metrics::LatencyHistogram& histogram) {
 
 IntervalLatency IntervalLatency::of(const metrics::LatencyHistogram& histogram) {
   return {core::to_micros(histogram.percentile(0.5)), core::to_micros(histogram.percentile(0.99)),
-          core::to_micros(histogram.max()), metrics::encode_hdr(histogram)};
+          core::to_micros(histogram.max()), metrics::encode_hdr(histogram), histogram.count()};
 }
 
 Json result_json(const Result& result) {

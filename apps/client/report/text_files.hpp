@@ -13,7 +13,7 @@
 namespace offload::client {
 
 inline std::string figures_of(const results::IntervalLatency& latency) {
-  if (latency.max == 0) return ",,";
+  if (latency.count == 0) return ",,";
   return fmt::format("{:.3f},{:.3f},{:.3f}", latency.p50, latency.p99, latency.max);
 }
 
@@ -51,7 +51,7 @@ inline std::string make_histogram_log(const Campaign& campaign) {
         text += metrics::hdr_log_line(tag, begin, second.length_s, max, latency.histogram);
       };
       add("service_time", second.service_time_us);
-      if (second.response_time_us->max != 0) add("response_time", *second.response_time_us);
+      if (second.response_time_us->count != 0) add("response_time", *second.response_time_us);
     }
   }
   return text;

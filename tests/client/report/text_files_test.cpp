@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <sstream>
 
 #include "metrics/hdr_log.hpp"
@@ -17,6 +18,26 @@ TEST(Csv, ALineASecond) {
             "0,0.500,1.000,3,2,1,1.500,100.096,1000.000,1000.000,600.064,1500.000,1500.000\n");
   EXPECT_NE(make_csv(sample_campaign(false)).find("1000.000,1000.000,,,\n"), std::string::npos);
   EXPECT_EQ(make_csv(sample_campaign(false)).rfind(kCsvMarker, 0), 0U);
+}
+
+/// Latencies below the resolution of the clock.
+Campaign campaign_of_zeros() {
+  Campaign campaign = sample_campaign(true);
+  const auto histogram = std::make_unique<metrics::LatencyHistogram>();
+  histogram->record(core::Duration::zero());
+  results::RunInterval& second = campaign.runs.front().seconds.front();
+  second.service_time_us = results::IntervalLatency::of(*histogram);
+  second.response_time_us = second.service_time_us;
+  return campaign;
+}
+
+TEST(Csv, LatenciesOfZeroAreNotMissing) {
+  EXPECT_NE(make_csv(campaign_of_zeros()).find(",0.000,0.000,0.000,0.000,0.000,0.000\n"),
+            std::string::npos);
+}
+
+TEST(HistogramLog, LatenciesOfZeroAreNotMissing) {
+  EXPECT_NE(make_histogram_log(campaign_of_zeros()).find("response_time"), std::string::npos);
 }
 
 TEST(HistogramLog, IsReadBack) {
