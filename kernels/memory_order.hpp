@@ -88,6 +88,9 @@ OFFLOAD_STORE(release, sys, 32, "r")
 OFFLOAD_STORE(release, sys, 64, "l")
 #undef OFFLOAD_LOAD
 #undef OFFLOAD_STORE
+#undef OFFLOAD_ORDER_relaxed
+#undef OFFLOAD_ORDER_acquire
+#undef OFFLOAD_ORDER_release
 
 /// Loads a word of which most looks find nothing new. Once it has the value that was waited for,
 /// acquire_looked_sys() must follow. Relaxed on a GPU, where a fence waits for all that is under
