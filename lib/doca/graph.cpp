@@ -191,6 +191,7 @@ doca_error_t doca_graph_set_conf(doca_graph* graph,
 
 doca_error_t doca_graph_set_user_data(doca_graph* graph, doca_data user_data) {
   if (graph == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (graph->graph) return DOCA_ERROR_BAD_STATE;
   graph->user_data = user_data;
   return DOCA_SUCCESS;
 }

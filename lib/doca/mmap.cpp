@@ -109,6 +109,9 @@ doca_error_t doca_mmap_set_permissions(doca_mmap* mmap, uint32_t access) {
 
 doca_error_t doca_mmap_set_memrange(doca_mmap* mmap, void* addr, size_t len) {
   if (any_null(mmap, addr) || len == 0) return DOCA_ERROR_INVALID_VALUE;
+  if (len - 1 > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(addr)) {
+    return DOCA_ERROR_INVALID_VALUE;
+  }
   if (mmap->region) return DOCA_ERROR_BAD_STATE;
   if (!mmap->memory.empty()) return DOCA_ERROR_NOT_PERMITTED;
   mmap->memory = {static_cast<std::byte*>(addr), len};
@@ -172,6 +175,7 @@ doca_error_t doca_mmap_set_free_cb(doca_mmap* mmap, doca_mmap_memrange_free_cb_t
 
 doca_error_t doca_mmap_set_user_data(doca_mmap* mmap, doca_data user_data) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap->region) return DOCA_ERROR_BAD_STATE;
   mmap->user_data = user_data;
   return DOCA_SUCCESS;
 }

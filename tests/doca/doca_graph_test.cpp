@@ -163,6 +163,7 @@ TEST_F(DocaGraphTest, WhatIsInUseStays) {
   EXPECT_EQ(doca_graph_node_create_from_user(graph_, on_user, &user_), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_graph_add_dependency(graph_, first_, user_), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_graph_set_conf(graph_, on_success, on_failure, 1), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_graph_set_user_data(graph_, {.u64 = 13}), DOCA_ERROR_BAD_STATE);
   release();
   EXPECT_EQ(doca_graph_destroy(graph_), DOCA_ERROR_BAD_STATE) << "it is started";
   EXPECT_EQ(doca_graph_stop(graph_), DOCA_SUCCESS);

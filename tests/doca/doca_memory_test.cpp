@@ -186,6 +186,7 @@ TEST_F(MemoryTest, AnMmapIsConfiguredWhileItIsStopped) {
   EXPECT_EQ(doca_mmap_set_memrange(mmap_, piece(0), 1), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_mmap_set_permissions(mmap_, 0), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_mmap_set_free_cb(mmap_, nullptr, nullptr), DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_mmap_set_user_data(mmap_, {.u64 = 2}), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_dev_close(dev_), DOCA_ERROR_IN_USE);
   ASSERT_EQ(doca_mmap_stop(mmap_), DOCA_SUCCESS);
   EXPECT_EQ(doca_mmap_stop(mmap_), DOCA_ERROR_BAD_STATE);
@@ -199,13 +200,13 @@ TEST_F(MemoryTest, AnMmapIsConfiguredWhileItIsStopped) {
                 mmap_, DOCA_ACCESS_FLAG_PCI_READ_WRITE | DOCA_ACCESS_FLAG_RDMA_WRITE),
             DOCA_SUCCESS);
   EXPECT_EQ(doca_mmap_set_memrange(mmap_, piece(0), 0), DOCA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(doca_mmap_set_user_data(mmap_, {.u64 = 3}), DOCA_SUCCESS);
   EXPECT_EQ(doca_mmap_start(mmap_), DOCA_SUCCESS);
   void* at = nullptr;
   std::size_t length = 0;
   EXPECT_EQ(doca_mmap_get_memrange(mmap_, &at, &length), DOCA_SUCCESS);
   EXPECT_EQ(at, memory_.data());
   EXPECT_EQ(length, memory_.size());
-  EXPECT_EQ(doca_mmap_set_user_data(mmap_, {.u64 = 3}), DOCA_SUCCESS);
   doca_data data{};
   EXPECT_EQ(doca_mmap_get_user_data(mmap_, &data), DOCA_SUCCESS);
   EXPECT_EQ(data.u64, 3U);
@@ -223,6 +224,7 @@ TEST_F(MemoryTest, AnMmapTellsWhenItsMemoryIsFree) {
     static_cast<decltype(freed)*>(cookie)->emplace_back(addr, len);
   };
   ASSERT_EQ(doca_mmap_set_free_cb(other, on_free, &freed), DOCA_SUCCESS);
+  EXPECT_EQ(doca_mmap_set_memrange(other, piece(0), SIZE_MAX), DOCA_ERROR_INVALID_VALUE);
   ASSERT_EQ(doca_mmap_set_memrange(other, piece(0), 8), DOCA_SUCCESS);
   EXPECT_EQ(doca_mmap_set_memrange(other, piece(1), 16), DOCA_ERROR_NOT_PERMITTED);
   ASSERT_EQ(doca_mmap_add_dev(other, dev_), DOCA_SUCCESS);
@@ -277,6 +279,7 @@ TEST_F(MemoryTest, AnExportNeedsTheRightAndTheDevice) {
   EXPECT_EQ(doca_mmap_get_memrange(imported, &at, &bytes), DOCA_SUCCESS);
   EXPECT_EQ(at, memory_.data());
   EXPECT_EQ(bytes, memory_.size());
+  EXPECT_EQ(doca_mmap_set_user_data(imported, {.u64 = 5}), DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_mmap_stop(imported), DOCA_ERROR_NOT_PERMITTED);
   EXPECT_EQ(doca_mmap_export_pci(imported, dev_, &blob, &length), DOCA_ERROR_NOT_PERMITTED);
   EXPECT_EQ(doca_mmap_create_from_export(nullptr, blob, length - 1, dev_, &imported),

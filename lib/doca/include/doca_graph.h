@@ -59,6 +59,8 @@ doca_error_t doca_graph_set_conf(struct doca_graph *graph,
                                  doca_graph_completion_cb_t graph_instance_failure_cb,
                                  uint32_t num_instances);
 doca_error_t doca_graph_set_user_data(struct doca_graph *graph, union doca_data user_data);
+
+/// Returns the data in any state.
 doca_error_t doca_graph_get_user_data(const struct doca_graph *graph, union doca_data *user_data);
 
 /// DOCA_ERROR_BAD_STATE if the graph is not started, DOCA_ERROR_NO_MEMORY if all instances exist.

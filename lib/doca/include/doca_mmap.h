@@ -42,8 +42,8 @@ doca_error_t doca_mmap_add_dev(struct doca_mmap *mmap, struct doca_dev *dev);
 doca_error_t doca_mmap_rm_dev(struct doca_mmap *mmap, struct doca_dev *dev);
 /// `access`: flags of doca_access_flag. DOCA_ERROR_INVALID_VALUE for unknown ones.
 doca_error_t doca_mmap_set_permissions(struct doca_mmap *mmap, uint32_t access);
-/// Sets the memory, once; it must outlive the mmap. DOCA_ERROR_INVALID_VALUE if it is empty,
-/// DOCA_ERROR_NOT_PERMITTED if memory was set before.
+/// Sets the memory, once; it must outlive the mmap. DOCA_ERROR_INVALID_VALUE if it is empty or
+/// exceeds the address space, DOCA_ERROR_NOT_PERMITTED if memory was set before.
 doca_error_t doca_mmap_set_memrange(struct doca_mmap *mmap, void *addr, size_t len);
 /// DOCA_ERROR_BAD_STATE if none was set.
 doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, size_t *len);
