@@ -1,7 +1,6 @@
 #include "doca/argp.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/units.hpp"
 #include "doca/guard.hpp"
 #include "doca/include/doca_log.h"
 #include "doca/include/doca_version.h"
@@ -64,13 +64,11 @@ bool is_taken(const doca_argp_param& added) {
 }
 
 int number_of(const doca_argp_param& param, const std::string& text) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || at != end) {
+  const auto value = core::parse_number<int>(text);
+  if (!value) {
     refuse("invalid value '" + text + "' of --" + param.long_name + "; it takes an integer");
   }
-  return value;
+  return *value;
 }
 
 /// Calls the callback of an option. Throws Error.

@@ -1,6 +1,7 @@
 #include "doca/pe.hpp"
 
-#include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
