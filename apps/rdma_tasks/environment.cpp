@@ -11,14 +11,6 @@
 namespace offload::rdma_tool {
 namespace {
 
-rdma::DeviceContext open(const std::string& selector) {
-  const auto devices = device::list_devices();
-  if (const auto why = device::list_rdma_devices().why_none; !why.empty()) {
-    throw core::Error(core::ErrorCode::not_found, why);
-  }
-  return rdma::DeviceContext(device::find(devices, selector));
-}
-
 rdma::PathOptions path_of(const rdma::DeviceContext& device, const Options& options) {
   rdma::PathOptions path;
   path.port_num = options.rdma_port;
@@ -30,12 +22,20 @@ rdma::PathOptions path_of(const rdma::DeviceContext& device, const Options& opti
 
 }  // namespace
 
+rdma::DeviceContext open_rdma_device(const std::string& selector) {
+  const auto devices = device::list_devices();
+  if (const auto why = device::list_rdma_devices().why_none; !why.empty()) {
+    throw core::Error(core::ErrorCode::not_found, why);
+  }
+  return rdma::DeviceContext(device::find(devices, selector));
+}
+
 Environment::Environment(const Options& options, core::Signals& signals, std::uint32_t completions)
     : signals_(signals),
       timeout_(options.timeout),
       event_driven_(options.event_driven),
       lanes_(options.initiator == Initiator::gpu ? make_launcher(options.gpu) : nullptr),
-      device_(open(options.path.device)),
+      device_(open_rdma_device(options.path.device)),
       path_(path_of(device_, options)),
       domain_(device_),
       registrar_(domain_),

@@ -12,6 +12,10 @@
 
 namespace offload::rdma_tool {
 
+/// Opens the RDMA device that `selector` names, as device::find() takes it. Throws Error:
+/// not_found, which says why there is no RDMA device at all.
+rdma::DeviceContext open_rdma_device(const std::string& selector);
+
 /// The device objects of a run, its engine, and its bounded waits. One thread.
 class Environment final : progress::EventHandler {
  public:

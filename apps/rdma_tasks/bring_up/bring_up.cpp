@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "apps/rdma_tasks/bring_up/device_steps.hpp"
-#include "device/device.hpp"
 
 namespace offload::rdma_tool {
 namespace {
@@ -22,13 +21,6 @@ constexpr const char* kFixCard =
     "offload-worker uses an emulator instead; in a virtual machine the kernel may offer no write "
     "combining";
 constexpr const char* kFixRings = "offload-worker --data-path cpu, and report this line";
-
-rdma::DeviceContext open_selected(const std::string& selector) {
-  if (const auto why = device::list_rdma_devices().why_none; !why.empty()) {
-    throw core::Error(core::ErrorCode::not_found, why);
-  }
-  return rdma::DeviceContext(device::find(device::list_devices(), selector));
-}
 
 /// Returns the finding for rings that cannot be made.
 StepFinding explain_rings(Rings kind, StepVerdict on_failure, const core::Error& error) {
@@ -77,8 +69,8 @@ void BringUp::run_steps() {
 
 bool BringUp::open_device() {
   try {
-    const rdma::DeviceContext device = open_selected(options_.run.path.device);
-    has_atomics_ = has_atomics(device);
+    const rdma::DeviceContext device = open_rdma_device(options_.run.path.device);
+    has_atomics_ = device.has_atomics();
     options_.run.path.device = device.name();
     options_.run.rdma_port = choose_port(device);
     add(describe_device(device));

@@ -58,12 +58,6 @@ std::optional<std::string> address_of(const rdma::DeviceContext& device, std::ui
 
 }  // namespace
 
-bool has_atomics(const rdma::DeviceContext& device) noexcept {
-  const ibv_device_attr& has = device.attributes();
-  return has.atomic_cap != IBV_ATOMIC_NONE && has.max_qp_rd_atom != 0 &&
-         has.max_qp_init_rd_atom != 0;
-}
-
 StepFinding describe_device(const rdma::DeviceContext& device) {
   const ibv_device_attr& has = device.attributes();
   const std::string firmware(has.fw_ver, ::strnlen(has.fw_ver, sizeof has.fw_ver));
@@ -71,7 +65,7 @@ StepFinding describe_device(const rdma::DeviceContext& device) {
           fmt::format("{}: {}, vendor 0x{:04x} part {}, firmware {}, {} port(s), {}", device.name(),
                       driver_of(*device.get()->device), has.vendor_id, has.vendor_part_id,
                       firmware.empty() ? "unknown" : firmware, has.phys_port_cnt,
-                      has_atomics(device) ? "atomic operations" : "no atomic operations"),
+                      device.has_atomics() ? "atomic operations" : "no atomic operations"),
           ""};
 }
 

@@ -11,8 +11,6 @@
 /// finding.
 namespace offload::rdma_tool {
 
-/// Returns whether the device has the atomic operations that --data-path gpu needs.
-bool has_atomics(const rdma::DeviceContext& device) noexcept;
 /// Describes an open device: name, driver, firmware, ports and atomic operations.
 StepFinding describe_device(const rdma::DeviceContext& device);
 /// Returns the finding for a device that cannot be opened.

@@ -56,6 +56,12 @@ class DeviceContext {
 
   /// Its limits and abilities, as of when it was opened (ibv_query_device(3)).
   [[nodiscard]] const ibv_device_attr& attributes() const noexcept { return attributes_; }
+  /// Returns whether its queue pairs can issue and execute atomic operations.
+  [[nodiscard]] bool has_atomics() const noexcept {
+    // Some drivers leave max_res_rd_atom at 0.
+    return attributes_.atomic_cap != IBV_ATOMIC_NONE && attributes_.max_qp_rd_atom != 0 &&
+           attributes_.max_qp_init_rd_atom != 0;
+  }
   /// Returns whether the device has queue pairs of this type.
   [[nodiscard]] device::Support supports(QpType type) const;
   /// Returns whether memory can be registered without locking it (on-demand paging).

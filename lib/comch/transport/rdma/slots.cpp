@@ -91,12 +91,7 @@ SlotDescription SlotDescription::decode(std::span<const std::byte> bytes) {
 // ---- The queue pair
 
 const rdma::DeviceContext& with_atomics(const rdma::DeviceContext& device) {
-  const ibv_device_attr& has = device.attributes();
-  // Some drivers leave max_res_rd_atom at 0.
-  if (has.atomic_cap != IBV_ATOMIC_NONE && has.max_qp_rd_atom != 0 &&
-      has.max_qp_init_rd_atom != 0) {
-    return device;
-  }
+  if (device.has_atomics()) return device;
   throw Error(
       ErrorCode::not_supported,
       device.name() + " has no atomic operations, which --data-path gpu needs and cpu does not");
