@@ -11,10 +11,6 @@
 
 namespace offload::rdma_tool {
 
-inline std::size_t count_of(const Options& options) noexcept {
-  return receives_of(options) * options.connections;
-}
-
 /// The receives that all endpoints share, with their memory. One thread.
 class SharedPool {
  public:
