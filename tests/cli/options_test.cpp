@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/log_options.hpp"
+#include "tests/support/command_line.hpp"
 
 namespace offload::cli {
 namespace {
@@ -103,14 +104,9 @@ TEST(Options, OneThatMayBeSaidSeveralTimes) {
             0U);
 }
 
-struct Bad {
-  std::vector<const char*> arguments;
-  const char* says;  ///< part of the message
-};
-
 TEST(Options, OneLineSaysWhatIsWrongAndWhatIsAllowed) {
   const char* const count = "--count: '";
-  const Bad cases[] = {
+  const support::BadCase cases[] = {
       {{"-n", "0"}, "--count: '0' is not a whole number from 1 to 4096"},
       {{"-n", "4097"}, "'4097' is not a whole number from 1 to 4096"},
       {{"-n", "-1"}, count},
@@ -146,12 +142,8 @@ TEST(Options, OneLineSaysWhatIsWrongAndWhatIsAllowed) {
       {{"--unknown"}, "--unknown"},
       {{"stray"}, "stray"},
   };
-  for (const Bad& bad : cases) {
-    const auto leave = refused(bad.arguments);
-    EXPECT_EQ(leave.status, 2);
-    EXPECT_EQ(leave.text.rfind("the-program: ", 0), 0U) << leave.text;
-    EXPECT_NE(leave.text.find(bad.says), std::string::npos) << leave.text;
-    EXPECT_EQ(leave.text.find('\n'), std::string::npos) << leave.text;
+  for (const auto& bad : cases) {
+    support::expect_refused(refused(bad.arguments), "the-program", bad.says);
   }
 }
 

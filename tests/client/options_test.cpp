@@ -2,19 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "apps/client/load/checker.hpp"
-#include "core/escape.hpp"
 #include "tests/support/command_line.hpp"
 
 namespace offload::client {
 namespace {
 
 using namespace std::chrono_literals;
+using support::BadCase;
 
 std::variant<Options, cli::Leave> parse(std::vector<const char*> arguments) {
   return support::parse<parse_options>(std::move(arguments), "offload-client");
@@ -136,29 +135,10 @@ TEST(ClientOptions, HelpAndVersion) {
   EXPECT_EQ(std::get<cli::Leave>(parse({"--version"})).status, 0);
 }
 
-struct BadCase {
-  std::vector<const char*> arguments;
-  const char* says;  ///< part of the message
-};
-
-/// The command line: it names the test in lists and reports.
-std::ostream& operator<<(std::ostream& out, const BadCase& bad) {
-  for (const char* argument : bad.arguments) {
-    out << (argument == bad.arguments.front() ? "" : " ")
-        << core::escaped(*argument == '\0' ? "''" : argument);
-  }
-  return out << (bad.arguments.empty() ? "(nothing)" : "");
-}
-
 class BadOptions : public testing::TestWithParam<BadCase> {};
 
 TEST_P(BadOptions, OneLineSaysWhatIsWrong) {
-  const auto result = parse(GetParam().arguments);
-  const auto* leave = std::get_if<cli::Leave>(&result);
-  ASSERT_NE(leave, nullptr);
-  EXPECT_EQ(leave->status, 2);
-  EXPECT_NE(leave->text.find(GetParam().says), std::string::npos) << leave->text;
-  EXPECT_EQ(leave->text.find('\n'), std::string::npos) << leave->text;
+  support::expect_refused(parse(GetParam().arguments), "offload-client", GetParam().says);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -128,14 +128,9 @@ TEST(ServerOptions, TheLargestChannelsThereCanBe) {
             4096U);
 }
 
-struct Bad {
-  std::vector<const char*> arguments;
-  const char* says;  ///< part of the message
-};
-
 TEST(ServerOptions, OneLineSaysWhatIsWrong) {
   const std::string cpu = std::to_string(core::allowed_cpus().front());
-  const Bad cases[] = {
+  const support::BadCase cases[] = {
       {{"--comch", "/run/x"}, "'/run/x' is not a comch address; allowed: unix:PATH"},
       {{"--comch", "unix:"}, "has no path"},
       {{"--comch", "tcp:1.2.3.4"}, "allowed: unix:PATH"},
@@ -172,14 +167,8 @@ TEST(ServerOptions, OneLineSaysWhatIsWrong) {
       {{"stray"}, "stray"},
       {{"--listen-address"}, "--listen-address"},
   };
-  for (const Bad& bad : cases) {
-    const auto result = parse(bad.arguments);
-    const auto* const leave = std::get_if<cli::Leave>(&result);
-    ASSERT_NE(leave, nullptr) << bad.says;
-    EXPECT_EQ(leave->status, 2);
-    EXPECT_EQ(leave->text.rfind("offload-server: ", 0), 0U) << leave->text;
-    EXPECT_NE(leave->text.find(bad.says), std::string::npos) << leave->text;
-    EXPECT_EQ(leave->text.find('\n'), std::string::npos) << leave->text;
+  for (const auto& bad : cases) {
+    support::expect_refused(parse(bad.arguments), "offload-server", bad.says);
   }
 }
 

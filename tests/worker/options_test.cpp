@@ -115,15 +115,10 @@ TEST(WorkerOptions, PciAddressesInTheirForms) {
   }
 }
 
-struct Bad {
-  std::vector<const char*> arguments;
-  const char* says;  ///< part of the message
-};
-
 TEST(WorkerOptions, OneLineSaysWhatIsWrong) {
   const char* const no_address = "is not a PCI address, such as 0000:01:00.0";
   const char* const no_warps = "is not a multiple of 4 up to 64";
-  const Bad cases[] = {
+  const support::BadCase cases[] = {
       {{"-c", "a/b"}, "--comch-channel-name: 'a/b' is not a name without '/'"},
       {{"-c", "dpu", "--comch", "unix:/run/x"}, "excludes"},
       {{"--backend", "cpu", "-g", "0000:01:00.0"}, "--gpu-pci-addr is for a GPU"},
@@ -169,14 +164,8 @@ TEST(WorkerOptions, OneLineSaysWhatIsWrong) {
       {{"stray"}, "stray"},
       {{"--backend", "cpu", "--backend", "cuda"}, "--backend"},
   };
-  for (const Bad& bad : cases) {
-    const auto result = parse(bad.arguments);
-    const auto* const leave = std::get_if<cli::Leave>(&result);
-    ASSERT_NE(leave, nullptr) << bad.arguments.front();
-    EXPECT_EQ(leave->status, 2);
-    EXPECT_EQ(leave->text.rfind("offload-worker: ", 0), 0U) << leave->text;
-    EXPECT_NE(leave->text.find(bad.says), std::string::npos) << leave->text;
-    EXPECT_EQ(leave->text.find('\n'), std::string::npos) << leave->text;
+  for (const auto& bad : cases) {
+    support::expect_refused(parse(bad.arguments), "offload-worker", bad.says);
   }
 }
 
