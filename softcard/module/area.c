@@ -15,14 +15,8 @@ int name_area(struct area *area)
 
 void free_area(struct area *area)
 {
-	if (!area->token)
-		return;
-	xa_erase(&areas, area->token);
-	unmap_from_card((u64)area->token << AREA_SHIFT, 1ull << AREA_SHIFT);
-	area->token = 0;
-	if (area->umem)
-		ib_umem_release(area->umem);
-	area->umem = NULL;
+	if (area->token)
+		take_from_card(area);
 }
 
 int take_umem(struct area *area, struct ib_umem *umem, int access)

@@ -13,7 +13,17 @@ struct call {
 	struct list_head link;
 	struct softcard_request request;
 	struct completion done;
+	bool is_done;
 	int error;
+	/* *place becomes value when the card says that it has done it; may be NULL. */
+	u32 *place;
+	u32 value;
+};
+
+/* Pages that a card which did not answer may still use. */
+struct kept {
+	struct list_head link;
+	struct ib_umem *umem;
 };
 
 #define ANSWER_LIMIT (30 * HZ)
@@ -23,12 +33,51 @@ static struct page *state_page;
 static LIST_HEAD(waiting); /* to be read */
 static LIST_HEAD(under_way); /* to be answered */
 static DECLARE_WAIT_QUEUE_HEAD(readers);
+static LIST_HEAD(kept_pages);
 static struct file *card;
+static bool card_lost; /* It did not answer in time, and has not closed the device file yet. */
 u32 card_flags;
 bool card_ready;
 static u64 next_call;
 
+/* The lock is held. */
+static void finish(struct call *call, int error)
+{
+	if (call->is_done)
+		return;
+	call->is_done = true;
+	call->error = error;
+	complete(&call->done);
+}
+
+/* The lock is held. */
+static void fail_calls(void)
+{
+	struct call *call;
+
+	card_ready = false;
+	list_for_each_entry(call, &waiting, link)
+		finish(call, -ENODEV);
+	list_for_each_entry(call, &under_way, link)
+		finish(call, -ENODEV);
+}
+
+/* The lock is held. Nothing is asked any more, and the card gets an error when it reads or writes. */
+static void lose_card(void)
+{
+	struct softcard_page *page = page_address(state_page);
+
+	card_lost = true;
+	fail_calls();
+	WRITE_ONCE(page->requests, page->requests + 1);
+}
+
 int ask(u32 kind, u32 number, struct softcard_request *request)
+{
+	return ask_and_set(kind, number, request, NULL, 0);
+}
+
+int ask_and_set(u32 kind, u32 number, struct softcard_request *request, u32 *place, u32 value)
 {
 	struct call *call = kzalloc(sizeof(*call), GFP_KERNEL);
 	struct softcard_page *page = page_address(state_page);
@@ -41,7 +90,8 @@ int ask(u32 kind, u32 number, struct softcard_request *request)
 	call->request.kind = kind;
 	call->request.number = number;
 	init_completion(&call->done);
-	call->error = -ETIMEDOUT;
+	call->place = place;
+	call->value = value;
 
 	mutex_lock(&calls);
 	if (!card_ready) {
@@ -55,12 +105,17 @@ int ask(u32 kind, u32 number, struct softcard_request *request)
 	mutex_unlock(&calls);
 	wake_up(&readers);
 
-	if (!wait_for_completion_timeout(&call->done, ANSWER_LIMIT))
-		pr_err("softcard: the card does not answer request %u\n", kind);
+	wait_for_completion_timeout(&call->done, ANSWER_LIMIT);
 	mutex_lock(&calls);
 	list_del(&call->link);
+	if (!call->is_done) {
+		pr_err("softcard: the card does not answer request %u\n", kind);
+		call->error = -ETIMEDOUT;
+		lose_card();
+	}
 	error = call->error;
 	mutex_unlock(&calls);
+	wake_up(&readers);
 	kfree(call);
 	return error;
 }
@@ -81,20 +136,20 @@ static int card_open(struct inode *inode, struct file *file)
 static int card_release(struct inode *inode, struct file *file)
 {
 	struct ib_event event = { .device = &device->ib, .event = IB_EVENT_DEVICE_FATAL };
-	struct call *call;
+	struct kept *each, *next;
+	LIST_HEAD(unused);
 
 	mutex_lock(&calls);
-	card_ready = false;
+	fail_calls();
 	card = NULL;
-	list_for_each_entry(call, &waiting, link) {
-		call->error = -ENODEV;
-		complete(&call->done);
-	}
-	list_for_each_entry(call, &under_way, link) {
-		call->error = -ENODEV;
-		complete(&call->done);
-	}
+	card_lost = false;
+	list_splice_init(&kept_pages, &unused);
 	mutex_unlock(&calls);
+	/* Its mappings are gone: each of them held the file open. */
+	list_for_each_entry_safe(each, next, &unused, link) {
+		ib_umem_release(each->umem);
+		kfree(each);
+	}
 	event.element.port_num = 1;
 	ib_dispatch_event(&event);
 	return 0;
@@ -109,13 +164,17 @@ static ssize_t card_read(struct file *file, char __user *to, size_t size, loff_t
 		return -EINVAL;
 	for (;;) {
 		mutex_lock(&calls);
+		if (card_lost) {
+			mutex_unlock(&calls);
+			return -ENODEV;
+		}
 		call = list_first_entry_or_null(&waiting, struct call, link);
 		if (call)
 			break;
 		mutex_unlock(&calls);
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		if (wait_event_interruptible(readers, !list_empty(&waiting)))
+		if (wait_event_interruptible(readers, !list_empty(&waiting) || READ_ONCE(card_lost)))
 			return -ERESTARTSYS;
 	}
 	request = call->request;
@@ -129,7 +188,7 @@ static ssize_t card_read(struct file *file, char __user *to, size_t size, loff_t
 static __poll_t card_poll(struct file *file, poll_table *table)
 {
 	poll_wait(file, &readers, table);
-	return list_empty(&waiting) ? 0 : EPOLLIN | EPOLLRDNORM;
+	return list_empty(&waiting) && !READ_ONCE(card_lost) ? 0 : EPOLLIN | EPOLLRDNORM;
 }
 
 static void answered(u64 id, int error)
@@ -140,8 +199,12 @@ static void answered(u64 id, int error)
 	list_for_each_entry(call, &under_way, link) {
 		if (call->request.id != id)
 			continue;
-		call->error = error;
-		complete(&call->done);
+		if (!error && call->place) {
+			mutex_lock(&objects);
+			WRITE_ONCE(*call->place, call->value);
+			mutex_unlock(&objects);
+		}
+		finish(call, error);
 		break;
 	}
 	mutex_unlock(&calls);
@@ -217,6 +280,8 @@ static ssize_t card_write(struct file *file, const char __user *from, size_t siz
 		return -EINVAL;
 	if (copy_from_user(&message, from, sizeof(message)))
 		return -EFAULT;
+	if (READ_ONCE(card_lost))
+		return -ENODEV;
 	if (message.kind == SOFTCARD_MAD)
 		return take_mad(from + sizeof(message), size - sizeof(message)) ?: size;
 	if (size != sizeof(message))
@@ -259,26 +324,14 @@ static ssize_t card_write(struct file *file, const char __user *from, size_t siz
 	return size;
 }
 
-static int card_mmap(struct file *file, struct vm_area_struct *vma)
+static int map_area(struct vm_area_struct *vma, const struct area *area)
 {
-	u64 token = vma->vm_pgoff >> (AREA_SHIFT - PAGE_SHIFT);
 	unsigned long at = vma->vm_start;
 	struct scatterlist *piece;
 	struct sg_table *table;
-	struct area *area;
-	int error = 0, i;
+	u64 skipped = 0;
+	int error, i;
 
-	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff != token << (AREA_SHIFT - PAGE_SHIFT))
-		return -EINVAL;
-	vma->vm_flags |= VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP;
-	if (token == 0)
-		return map_page(vma, state_page);
-	xa_lock(&areas);
-	area = xa_load(&areas, token);
-	xa_unlock(&areas);
-	/* It stays: its owner waits for the card's answer before it frees it. */
-	if (!area)
-		return -ENOENT;
 	if (area->page)
 		return map_page(vma, area->page);
 	if (!area->writable) {
@@ -286,18 +339,51 @@ static int card_mmap(struct file *file, struct vm_area_struct *vma)
 			return -EACCES;
 		vma->vm_flags &= ~VM_MAYWRITE;
 	}
-	table = area->umem->is_dmabuf ? to_ib_umem_dmabuf(area->umem)->sgt : &area->umem->sgt_append.sgt;
+	table = &area->umem->sgt_append.sgt;
+	if (area->umem->is_dmabuf) {
+		/* The table is that of the whole dma-buf, in which the address is the offset. */
+		table = to_ib_umem_dmabuf(area->umem)->sgt;
+		skipped = ALIGN_DOWN(area->umem->address, PAGE_SIZE);
+	}
 	for_each_sgtable_sg(table, piece, i) {
-		unsigned long size = min_t(unsigned long, PAGE_ALIGN(piece->length), vma->vm_end - at);
+		u64 length = PAGE_ALIGN(piece->length);
+		unsigned long size;
 
+		if (skipped >= length) {
+			skipped -= length;
+			continue;
+		}
+		size = min_t(u64, length - skipped, vma->vm_end - at);
 		if (!size)
 			break;
-		error = remap_pfn_range(vma, at, page_to_pfn(sg_page(piece)), size, vma->vm_page_prot);
+		error = remap_pfn_range(vma, at, page_to_pfn(sg_page(piece)) + (skipped >> PAGE_SHIFT), size,
+					vma->vm_page_prot);
 		if (error)
 			return error;
 		at += size;
+		skipped = 0;
 	}
 	return at == vma->vm_end ? 0 : -EINVAL;
+}
+
+static int card_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	u64 token = vma->vm_pgoff >> (AREA_SHIFT - PAGE_SHIFT);
+	struct area *area;
+	int error = -ENOENT;
+
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff != token << (AREA_SHIFT - PAGE_SHIFT))
+		return -EINVAL;
+	vma->vm_flags |= VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP;
+	if (token == 0)
+		return map_page(vma, state_page);
+	/* With the lock, under which an owner takes its area from the card. */
+	mutex_lock(&calls);
+	area = card_lost ? NULL : xa_load(&areas, token);
+	if (area)
+		error = map_area(vma, area);
+	mutex_unlock(&calls);
+	return error;
 }
 
 static const struct file_operations card_operations = {
@@ -317,12 +403,26 @@ static struct miscdevice card_device = {
 	.mode = 0600,
 };
 
-void unmap_from_card(u64 offset, u64 length)
+void take_from_card(struct area *area)
 {
+	struct ib_umem *umem = area->umem;
+	struct kept *kept;
+
 	mutex_lock(&calls);
-	if (card)
-		unmap_mapping_range(card->f_mapping, offset, length, 1);
+	xa_erase(&areas, area->token);
+	if (card_lost && umem) {
+		kept = kmalloc(sizeof(*kept), GFP_KERNEL | __GFP_NOFAIL);
+		kept->umem = umem;
+		list_add(&kept->link, &kept_pages);
+		umem = NULL;
+	} else if (card && !card_lost) {
+		unmap_mapping_range(card->f_mapping, (u64)area->token << AREA_SHIFT, 1ull << AREA_SHIFT, 1);
+	}
 	mutex_unlock(&calls);
+	area->token = 0;
+	area->umem = NULL;
+	if (umem)
+		ib_umem_release(umem);
 }
 
 int start_card(void)

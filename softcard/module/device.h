@@ -94,16 +94,27 @@ extern u32 card_flags;
 extern bool card_ready;
 int start_card(void);
 void stop_card(void);
-/* Asks the card, and waits. Returns its answer. */
+/*
+ * Asks the card, and waits. Returns its answer; -ETIMEDOUT if it does not answer for long. From then
+ * on there is no card until another process opens the device file.
+ */
 int ask(u32 kind, u32 number, struct softcard_request *request);
+/*
+ * Does the same. When the card has done it, sets *place before a later message of the card can
+ * change it.
+ */
+int ask_and_set(u32 kind, u32 number, struct softcard_request *request, u32 *place, u32 value);
+/*
+ * Removes an area and the card's mappings of it. A card that did not answer keeps them, and the
+ * pages, until it closes the device file.
+ */
+void take_from_card(struct area *area);
 
 /* area.c: pages of owners */
 extern struct xarray areas;
 int name_area(struct area *area);
-/* The card has answered that it is done with it. Mappings that it keeps nevertheless are removed. */
+/* Precondition: the card has answered that it no longer uses it, or there is no card that answers. */
 void free_area(struct area *area);
-/* Removes the mappings of the card, if there is one. */
-void unmap_from_card(u64 offset, u64 length);
 int take_umem(struct area *area, struct ib_umem *umem, int access);
 int pin(struct area *area, u64 address, u64 length, int access);
 int pin_ring(struct area *entries, u64 address, u64 length, struct area *record, u64 record_at);

@@ -13,7 +13,6 @@
 #include "device.h"
 
 #define GRH_BYTES 40
-#define MAX_HELD 1024
 
 struct held_receive {
 	struct list_head link;

@@ -197,12 +197,17 @@ static int modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct
 		goto out;
 	}
 	state_of(attr, mask, &request.state);
-	error = qp->is_manager ? 0 : ask(SOFTCARD_MODIFY_QP, ib->qp_num, &request);
+	/* The card may change the state to error right after its answer. */
+	if (!qp->is_manager)
+		error = ask_and_set(SOFTCARD_MODIFY_QP, ib->qp_num, &request,
+				    mask & IB_QP_STATE ? (u32 *)&qp->attr.qp_state : NULL, next);
+	else
+		error = 0;
 	if (error)
 		goto out;
 	mutex_lock(&objects);
 	keep(&qp->attr, attr, mask);
-	if (mask & IB_QP_STATE)
+	if (qp->is_manager && mask & IB_QP_STATE)
 		qp->attr.qp_state = next;
 	mutex_unlock(&objects);
 	if (qp->is_manager && mask & IB_QP_STATE && next == IB_QPS_ERR)

@@ -139,7 +139,6 @@ static int modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_a
 {
 	struct soft_srq *srq = container_of(ib, struct soft_srq, ib);
 	struct softcard_request request = {};
-	int error;
 
 	if (mask & IB_SRQ_MAX_WR)
 		return -EINVAL;
@@ -148,17 +147,16 @@ static int modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_a
 	if (attr->srq_limit >= srq->attr.max_wr)
 		return -EINVAL;
 	request.srq.limit = attr->srq_limit;
-	/* Before the card can report that it is reached. */
-	mutex_lock(&objects);
-	srq->attr.srq_limit = attr->srq_limit;
-	mutex_unlock(&objects);
-	error = ask(SOFTCARD_MODIFY_SRQ, srq->number, &request);
-	return error;
+	/* The card may report right after its answer that the limit is reached. */
+	return ask_and_set(SOFTCARD_MODIFY_SRQ, srq->number, &request, &srq->attr.srq_limit,
+			   attr->srq_limit);
 }
 
 static int query_srq(struct ib_srq *ib, struct ib_srq_attr *attr)
 {
+	mutex_lock(&objects);
 	*attr = container_of(ib, struct soft_srq, ib)->attr;
+	mutex_unlock(&objects);
 	return 0;
 }
 

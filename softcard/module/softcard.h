@@ -142,7 +142,7 @@ enum softcard_message_kind {
 	SOFTCARD_QP_EVENT,
 	SOFTCARD_QP_STATE, /* value: the state that the card changed to itself */
 	SOFTCARD_DEVICE_EVENT,
-	SOFTCARD_MAD, /* has come from another card: struct softcard_mad follows */
+	SOFTCARD_MAD, /* from another card; a struct softcard_mad follows */
 };
 
 enum softcard_flags {

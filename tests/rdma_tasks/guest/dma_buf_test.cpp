@@ -1,73 +1,35 @@
 #include <fcntl.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <string_view>
 
 #include "tests/rdma_tasks/guest/fixture.hpp"
+#include "tests/support/vgem_buffer.hpp"
 
-/// Real dma-bufs, of the kernel's driver for a graphics card that is memory alone (vgem).
+/// Regions of real dma-bufs.
 namespace offload::rdma {
 namespace {
 
-// <drm/drm.h> and <drm/drm_mode.h>, which are not among the headers of the kernel's own package.
-struct CreateDumb {
-  std::uint32_t height = 0, width = 0, bits_a_pixel = 0, flags = 0, handle = 0, pitch = 0;
-  std::uint64_t size = 0;
-};
-struct MapDumb {
-  std::uint32_t handle = 0, pad = 0;
-  std::uint64_t offset = 0;
-};
-struct PrimeHandle {
-  std::uint32_t handle = 0, flags = 0;
-  std::int32_t fd = -1;
-};
-constexpr unsigned long kCreateDumb = _IOWR('d', 0xB2, CreateDumb);
-constexpr unsigned long kMapDumb = _IOWR('d', 0xB3, MapDumb);
-constexpr unsigned long kPrimeHandleToFd = _IOWR('d', 0x2D, PrimeHandle);
-
 class DmaBufTest : public DeviceTest {
  protected:
-  static constexpr std::size_t kBytes = 64UL << 10;
+  static constexpr std::size_t kBytes = support::VgemBuffer::kBytes;
 
   void SetUp() override {
-    const core::Fd card(::open("/dev/dri/card0", O_RDWR | O_CLOEXEC));
+    const core::Fd card(::open(support::VgemBuffer::kPath, O_RDWR | O_CLOEXEC));
     if (!card.valid()) GTEST_SKIP() << "/dev/dri/card0: " << core::describe_errno(errno);
-    CreateDumb create;
-    create.height = kBytes / 4096;
-    create.width = 1024;
-    create.bits_a_pixel = 32;
-    ASSERT_EQ(::ioctl(card.get(), kCreateDumb, &create), 0) << core::describe_errno(errno);
-    ASSERT_EQ(create.size, kBytes);
-    MapDumb map;
-    map.handle = create.handle;
-    ASSERT_EQ(::ioctl(card.get(), kMapDumb, &map), 0) << core::describe_errno(errno);
-    void* const mapped =
-        ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, card.get(), static_cast<off_t>(map.offset));
-    ASSERT_NE(mapped, MAP_FAILED) << core::describe_errno(errno);
-    owners_ = static_cast<const char*>(mapped);
-    PrimeHandle prime;
-    prime.handle = create.handle;
-    prime.flags = O_CLOEXEC | O_RDWR;
-    ASSERT_EQ(::ioctl(card.get(), kPrimeHandleToFd, &prime), 0) << core::describe_errno(errno);
-    dma_buf_ = core::Fd(prime.fd);
-  }
-  void TearDown() override {
-    if (owners_ != nullptr) ::munmap(const_cast<char*>(owners_), kBytes);
+    buffer_.emplace(card);
+    ASSERT_TRUE(buffer_->is_made()) << core::describe_errno(errno);
   }
   [[nodiscard]] core::Fd duplicate() const {
-    return core::Fd(::fcntl(dma_buf_.get(), F_DUPFD_CLOEXEC, 0));
+    return core::Fd(::fcntl(buffer_->fd(), F_DUPFD_CLOEXEC, 0));
   }
-  /// The bytes, as their owner sees them.
+  /// Returns the bytes as their owner sees them.
   [[nodiscard]] std::string_view owners(std::size_t offset, std::size_t length) const {
-    return {owners_ + offset, length};
+    return {buffer_->owners() + offset, length};
   }
 
-  const char* owners_ = nullptr;
-  core::Fd dma_buf_;
+  std::optional<support::VgemBuffer> buffer_;
 };
 
 TEST_F(DmaBufTest, IsMappedPassedAndMappedAgain) {
