@@ -33,13 +33,37 @@ TEST(NoWriteCombining, QueuePairsWorkAndThreadDomainsAreRefused) {
   expect_write(device);
 }
 
-TEST(NoRegisters, AQueuePairCannotBeMade) {
+TEST(NoRegisters, ACompletionQueueCannotBeMade) {
   const auto device = open_device();
-  const auto domain = held(ibv_alloc_pd(device.get()), ibv_dealloc_pd, "a domain");
   mlx5dv_devx_uar* const page = mlx5dv_devx_alloc_uar(device.get(), MLX5DV_UAR_ALLOC_TYPE_NC);
   EXPECT_EQ(page, nullptr);
   ibv_td_init_attr none{};
   EXPECT_EQ(ibv_alloc_td(device.get(), &none), nullptr);
+  // The library names no register to the module. Without this queue there is no queue pair either.
+  EXPECT_EQ(ibv_create_cq(device.get(), 16, nullptr, nullptr, 0), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+// The first call waits as long as the module does; from then on all is refused, and given back,
+// without another wait.
+TEST(NoAnswer, EndsTheCardForAllWhoAreThere) {
+  const char* const card = std::getenv("SOFTCARD_PID");
+  ASSERT_NE(card, nullptr);
+  auto begin = std::chrono::steady_clock::now();
+  {
+    const auto device = open_device();
+    const auto domain = held(ibv_alloc_pd(device.get()), ibv_dealloc_pd, "a domain");
+    Memory memory(domain.get(), 4096);
+    Pair pair(domain.get(), {});
+    pair.connect(pair.number());
+    ASSERT_EQ(::kill(std::atoi(card), SIGSTOP), 0);
+    EXPECT_EQ(ibv_create_cq(device.get(), 16, nullptr, nullptr, 0), nullptr);
+    EXPECT_EQ(errno, ETIMEDOUT);
+    begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(ibv_create_cq(device.get(), 16, nullptr, nullptr, 0), nullptr);
+    EXPECT_EQ(errno, ENODEV);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST(Reset, TheDeviceFailsAndWorksAgainWhenAllIsGone) {
