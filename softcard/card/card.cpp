@@ -295,7 +295,11 @@ Card::Result Card::ask_peer(QueuePair& pair, const Entry& entry, Syndrome& syndr
   }
   QueuePair& peer = found->second;
   pair.next_psn = (pair.next_psn + 1) & kPsnMask;
-  peer.expected_psn = (peer.expected_psn + 1) & kPsnMask;
+  if (request.psn == peer.expected_psn) {  // and no duplicate
+    peer.expected_psn = (peer.expected_psn + 1) & kPsnMask;
+    peer.arrival.last_result.clear();
+    if (is_atomic(work.opcode)) peer.arrival.last_result = message_;
+  }
   if (!reads) return Result::done;
   const Syndrome why = scatter(pair, buffers_of(entry), 0, message_);
   return why == Syndrome::none ? Result::done : failed(why);
@@ -328,7 +332,9 @@ Card::Result Card::without_receive(QueuePair& pair, std::uint8_t rnr_timer,
     syndrome = Syndrome::receiver_not_ready;
     return Result::failed;
   }
-  if (pair.rnr_retries != kForEver) pair.not_before = Clock::now() + rnr_time(rnr_timer);
+  // A peer on this card is asked again in each turn: that sends nothing.
+  if (pair.rnr_retries != kForEver || pair.remote)
+    pair.not_before = Clock::now() + rnr_time(rnr_timer);
   return Result::waits;
 }
 

@@ -40,16 +40,16 @@ struct PairLayout {
 
 /// A change of a queue pair: the fields that have a value.
 struct PairChange {
-  std::optional<State> state;
-  std::optional<RemoteRights> rights;
-  std::optional<std::uint32_t> peer;
-  std::optional<std::uint32_t> remote;  ///< IPv4 address of the peer's card; 0: this one
-  std::optional<std::uint32_t> send_psn;
-  std::optional<std::uint32_t> receive_psn;
-  std::optional<std::uint8_t> retries;
-  std::optional<std::uint8_t> rnr_retries;  ///< 7: for ever
-  std::optional<std::uint8_t> timeout;      ///< 4.096 µs * 2^timeout; 0: none
-  std::optional<std::uint8_t> rnr_timer;
+  std::optional<State> state{};
+  std::optional<RemoteRights> rights{};
+  std::optional<std::uint32_t> peer{};
+  std::optional<std::uint32_t> remote{};  ///< IPv4 address of the peer's card; 0: this one
+  std::optional<std::uint32_t> send_psn{};
+  std::optional<std::uint32_t> receive_psn{};
+  std::optional<std::uint8_t> retries{};
+  std::optional<std::uint8_t> rnr_retries{};  ///< 7: for ever
+  std::optional<std::uint8_t> timeout{};      ///< 4.096 µs * 2^timeout; 0: none
+  std::optional<std::uint8_t> rnr_timer{};
 };
 
 /// A card in memory: carries out the entries of its queues, between these queues themselves, and is
@@ -98,6 +98,8 @@ class Card {
   Receives& add_receives(std::uint32_t number, const ReceiveLayout& layout);
   void remove_receives(std::uint32_t number) { shared_.erase(number); }
   void add(const PairLayout& layout);
+  /// Throws Error: invalid_value if the queue pair is in error and the new state is neither that
+  /// nor reset; nothing is changed then.
   void change(std::uint32_t number, const PairChange& change);
   void remove(std::uint32_t number);
   /// `doorbell`: what was written to the register. Without it, another queue pair's may have
@@ -221,6 +223,8 @@ class Card {
                          std::vector<std::byte>& result);
   Answer respond(QueuePair& peer, QueuePair* from, const Request& request,
                  std::vector<std::byte>& result);
+  static bool is_duplicate(const QueuePair& peer, std::uint32_t psn);
+  Answer answer_duplicate(QueuePair& peer, const Request& request, std::vector<std::byte>& result);
   Answer respond_to_memory(QueuePair& peer, QueuePair* from, const Request& request,
                            std::vector<std::byte>& result);
   Answer deliver(QueuePair& peer, const Request& request);

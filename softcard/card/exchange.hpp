@@ -51,9 +51,9 @@ struct DatagramHeader {
   std::uint64_t length = 0;
 };
 
-/// Bytes of a part at most: with all headers it fits into an Ethernet frame of 9000 bytes.
+/// Maximum bytes of a part. With all headers it fits into an Ethernet frame of 9000 bytes.
 inline constexpr std::uint64_t kPartBytes = 8192;
-/// Parts without an answer at most.
+/// Maximum number of parts that have no answer yet.
 inline constexpr std::uint32_t kWindow = 8;
 
 /// A request to a queue pair of another card that is under way.

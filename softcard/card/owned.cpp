@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "core/error.hpp"
 #include "softcard/card/card.hpp"
 
 /// Objects whose owners are processes: they come and go one by one, and their states change.
@@ -102,6 +103,12 @@ void Card::ring(std::uint32_t number, std::optional<std::uint64_t> doorbell) {
 
 void Card::change(std::uint32_t number, const PairChange& change) {
   QueuePair& pair = pairs_.at(number);
+  if (pair.state == State::error && change.state && *change.state != State::error &&
+      *change.state != State::reset) {
+    throw core::Error(core::ErrorCode::invalid_value,
+                      "queue pair " + std::to_string(number) +
+                          " is in error; the only changes of its state are to reset and to error");
+  }
   const auto set = [](auto& field, const auto& value) {
     if (value) field = *value;
   };

@@ -27,6 +27,7 @@ Answer Card::respond(QueuePair& peer, QueuePair* from, const Request& request,
                         peer.state == State::drained;
   if (!is_ready || peer.peer != request.from) return Answer::none;
   const bool counts = peer.is_owned && !peer.is_unreliable;
+  if (counts && is_duplicate(peer, request.psn)) return answer_duplicate(peer, request, result);
   if (counts && request.psn != peer.expected_psn) return Answer::none;
   const Answer answer = is_send(request.opcode) ? deliver(peer, request)
                                                 : respond_to_memory(peer, from, request, result);
@@ -35,6 +36,25 @@ Answer Card::respond(QueuePair& peer, QueuePair* from, const Request& request,
   if (answer == Answer::invalid_request) enter_error(peer, PairEvent::request_error);
   if (answer == Answer::failed) enter_error(peer, PairEvent::fatal);
   return answer;
+}
+
+/// Returns whether the newest request, which was carried out, has this sequence number.
+bool Card::is_duplicate(const QueuePair& peer, std::uint32_t psn) {
+  return psn == ((peer.expected_psn - 1) & kPsnMask);
+}
+
+/// Answers a request that comes again as it was answered before, and changes no memory.
+Answer Card::answer_duplicate(QueuePair& peer, const Request& request,
+                              std::vector<std::byte>& result) {
+  const Arrival& arrival = peer.arrival;
+  if (arrival.last_answer != Answer::done) return arrival.last_answer;
+  if (request.opcode == Opcode::rdma_read) {
+    return respond_to_memory(peer, nullptr, request, result);
+  }
+  if (!is_atomic(request.opcode)) return Answer::done;
+  if (arrival.last_result.empty()) return Answer::none;  // the newest one was not atomic
+  result = arrival.last_result;
+  return Answer::done;
 }
 
 Answer Card::respond_to_memory(QueuePair& peer, QueuePair* from, const Request& request,

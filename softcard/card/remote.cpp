@@ -14,6 +14,20 @@ using kernels::rdma::Opcode;
 /// No request has more bytes.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;
 
+/// Returns whether a request of a card can have this operation.
+bool is_request(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::rdma_write:
+    case Opcode::rdma_write_with_imm:
+    case Opcode::send:
+    case Opcode::send_with_imm:
+    case Opcode::rdma_read:
+    case Opcode::compare_swap:
+    case Opcode::fetch_add: return true;
+    default: return false;
+  }
+}
+
 bool reads(Opcode opcode) {
   return opcode == Opcode::rdma_read || is_atomic(opcode);
 }
@@ -54,6 +68,9 @@ Card::Result Card::ask_remote(QueuePair& pair, const Entry& entry, const Request
   switch (exchange.answer) {
     case Answer::no_receive: {
       exchange.answer = Answer::done;
+      for (auto& part : exchange.parts) {
+        if (part == Exchange::Part::sent) part = Exchange::Part::unsent;
+      }
       const Result result = without_receive(pair, exchange.rnr_timer, syndrome);
       exchange.progress_at = std::max(Clock::now(), pair.not_before);
       return result;
@@ -152,6 +169,8 @@ void Card::take_answer(QueuePair& pair, const DatagramHeader& header,
   auto& part = exchange.parts[header.part];
   if (part == Exchange::Part::answered) return;
   const auto answer = static_cast<Answer>(header.answer);
+  // The part was sent more than once, and another answer to it has come.
+  if (answer == Answer::no_receive && part != Exchange::Part::sent) return;
   if (answer != Answer::done) {
     part = Exchange::Part::unsent;
     exchange.answer = answer;
@@ -186,6 +205,8 @@ void Card::take_request(QueuePair& pair, const DatagramHeader& header,
   request.length = header.length;
   request.bytes = bytes;
   const bool has_bytes = !reads(request.opcode);
+  if (!is_request(request.opcode)) return;
+  if (is_atomic(request.opcode) && request.total != sizeof(std::uint64_t)) return;
   if (request.total > kMostBytes || header.parts != parts_of(request.total) ||
       header.part >= header.parts || request.offset != header.part * kPartBytes ||
       request.length != length_of_part(request.total, header.part) ||
@@ -215,14 +236,8 @@ Answer Card::respond_to_part(QueuePair& pair, const DatagramHeader& header, Requ
     arrival = {};
     pair.filling.reset();
   }
-  if (header.psn == ((pair.expected_psn - 1) & kPsnMask)) {  // its answer was lost
-    if (arrival.last_answer != Answer::done) return arrival.last_answer;
-    if (is_atomic(request.opcode)) {
-      result = arrival.last_result;
-    } else if (request.opcode == Opcode::rdma_read) {
-      return respond_to_memory(pair, nullptr, request, result);
-    }
-    return Answer::done;
+  if (!pair.is_unreliable && is_duplicate(pair, header.psn)) {  // its answer was lost
+    return answer_duplicate(pair, request, result);
   }
   if (header.psn != pair.expected_psn) return Answer::none;
   if (arrival.parts.size() != header.parts) arrival.parts.assign(header.parts, false);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <exception>
 #include <iterator>
 #include <span>
 
@@ -133,6 +134,9 @@ void Objects::carry_out(const softcard_request& request) {
   } catch (const core::Error& failed) {
     core::log_error("request {} of the module: {}", request.kind, failed.what());
     error = failed.system_errno() == 0 ? -EINVAL : -failed.system_errno();
+  } catch (const std::exception& failed) {  // such as a number that no object has
+    core::log_error("request {} of the module: {}", request.kind, failed.what());
+    error = -EINVAL;
   }
   if (has_failed_ && is_empty()) {
     has_failed_ = false;
@@ -183,6 +187,7 @@ void Objects::make_memory(std::uint32_t key, const softcard_mr& wanted) {
 }
 
 void Objects::make_completions(std::uint32_t number, const softcard_cq& wanted) {
+  Registers& registers = registers_.at(wanted.uar);
   CompletionQueue made{{link_.map(wanted.entries), link_.map(wanted.record), wanted.uar}};
   const kernels::rdma::CompletionQueue memory{
       reinterpret_cast<Cqe*>(made.entries.bytes.data()),
@@ -190,7 +195,7 @@ void Objects::make_completions(std::uint32_t number, const softcard_cq& wanted) 
   made.queue = &card_.add_completions(memory, {.checks_overrun = wanted.ignores_overrun == 0,
                                                .armed = word_of(made.record, 1),
                                                .number = number});
-  registers_.at(wanted.uar).add_completions(*made.queue);
+  registers.add_completions(*made.queue);
   completions_.emplace(number, std::move(made));
 }
 
@@ -202,6 +207,7 @@ void Objects::make_receives(std::uint32_t number, const softcard_srq& wanted) {
 }
 
 void Objects::make_pair(std::uint32_t number, const softcard_qp& wanted) {
+  Registers& registers = registers_.at(wanted.uar);
   Queue made{link_.map(wanted.entries), link_.map(wanted.record), wanted.uar};
   model::PairLayout layout;
   layout.number = number;
@@ -217,7 +223,7 @@ void Objects::make_pair(std::uint32_t number, const softcard_qp& wanted) {
   layout.domain = wanted.pd;
   layout.is_unreliable = wanted.is_unreliable != 0;
   card_.add(layout);
-  registers_.at(wanted.uar).add_pair(number);
+  registers.add_pair(number);
   pairs_.emplace(number, std::move(made));
 }
 
@@ -236,6 +242,11 @@ void Objects::change_pair(std::uint32_t number, const softcard_state& wanted) {
   set(SOFTCARD_TIMEOUT, change.timeout, wanted.timeout);
   set(SOFTCARD_RNR_TIMER, change.rnr_timer, wanted.rnr_timer);
   if ((wanted.mask & SOFTCARD_PATH_CHANGE) != 0) change.remote = address_of_peer(wanted);
+  if (change.state == State::reset) {
+    // A doorbell that was rung before the reset must not be read after it.
+    const auto registers = registers_.find(pairs_.at(number).uar);
+    if (registers != registers_.end()) registers->second.look(card_);
+  }
   card_.change(number, change);
 }
 

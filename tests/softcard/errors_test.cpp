@@ -125,10 +125,11 @@ TEST_F(ErrorTest, APeerThatDoesNotAnswer) {
                 IBV_WC_RETRY_EXC_ERR);
 }
 
-TEST_F(ErrorTest, SequenceNumbersThatDoNotMatch) {
+// The number before the expected one would be that of a duplicate, which a responder acknowledges.
+TEST_F(ErrorTest, ASequenceNumberBehindTheExpectedOne) {
   Pair from(domain_.get(), {});
   Pair to(domain_.get(), {});
-  from.connect(to.number(), {.psn = 5});
+  from.connect(to.number(), {.psn = 7});
   to.connect(from.number(), {.psn = 6});
   ibv_sge piece = here_.piece(0, 8);
   ASSERT_EQ(from.post(remote_work(IBV_WR_RDMA_WRITE, there_, 0), {&piece, 1}), 0);

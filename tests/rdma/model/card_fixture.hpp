@@ -26,6 +26,27 @@ class Owner {
     set_number(card.add_raw({send, receive}, least_inline));
   }
 
+  /// Makes a queue pair under this number as the program `softcard` does for a process. It is in
+  /// the state reset, and the test calls Card::ring().
+  struct Process {
+    std::uint32_t number;
+  };
+  Owner(Card& card, Process process, std::uint32_t blocks, std::uint32_t receives)
+      : Owner(blocks, receives) {
+    set_number(process.number);
+    PairLayout layout;
+    layout.number = process.number;
+    layout.sends = send.ring;
+    layout.send_record = send.record;
+    layout.receives = {reinterpret_cast<const std::byte*>(receive.ring), receives, 4, false,
+                       receive.record};
+    layout.sent = send.completions.number;
+    layout.came = receive.completions.number;
+    card.add_completions(send.completions, {.number = layout.sent});
+    card.add_completions(receive.completions, {.number = layout.came});
+    card.add(layout);
+  }
+
   rdma::Posted post(const rdma::SendWork& work) { return rdma::post_send(send, posted, work); }
   void publish() { rdma::publish(send, posted); }
   rdma::Posted post_receive(const rdma::LocalBuffer& buffer) {
