@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,9 +14,8 @@
 
 /// Random operations between two processes, in both directions, with all data compared:
 ///   softcard_traffic OPERATIONS            two processes of this machine
-///   softcard_traffic OPERATIONS ADDRESS 1  the peer is started with 2 and the same address, which
-///   is
-///                                          that of 1
+///   softcard_traffic OPERATIONS ADDRESS 1  one of two processes; ADDRESS is its own
+///   softcard_traffic OPERATIONS ADDRESS 2  the other one; ADDRESS is that of process 1
 namespace offload::softcard::test {
 namespace {
 
@@ -27,6 +27,8 @@ constexpr std::uint32_t kSlot = 8192;
 constexpr std::size_t kSlots = kInFlight;
 constexpr std::size_t kArea = (kSlots + 1) * kSlot;
 constexpr std::uint16_t kPort = 7100;
+/// The time that the guest of a peer may take to boot (boot_limit of scripts/rdma-guest), and more.
+constexpr std::chrono::seconds kMeeting(150);
 
 [[noreturn]] void fail(const std::string& what) {
   std::fprintf(stderr, "traffic: %s\n", what.c_str());
@@ -316,10 +318,13 @@ int connect_to(const char* address, bool listens) {
   place.sin_port = htons(kPort);
   require(::inet_pton(AF_INET, address, &place.sin_addr) == 1, "that is no address of IPv4");
   const auto* const native = reinterpret_cast<const sockaddr*>(&place);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = std::chrono::steady_clock::now() + kMeeting;
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (listens) {
     require(::bind(fd, native, sizeof place) == 0 && ::listen(fd, 1) == 0, "cannot listen");
+    pollfd listener{fd, POLLIN, 0};
+    const std::chrono::milliseconds limit = kMeeting;
+    require(::poll(&listener, 1, static_cast<int>(limit.count())) == 1, "nobody connects");
     return ::accept(fd, nullptr, nullptr);
   }
   while (::connect(fd, native, sizeof place) != 0) {

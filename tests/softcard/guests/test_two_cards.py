@@ -12,7 +12,7 @@ MODULE, BUILT = (os.environ[name] for name in ("SOFTCARD_MODULE", "OFFLOAD_BUILT
 
 def start(tmp_path, number, operations, *card):
     return subprocess.Popen(
-        [GUEST, MODULE, f"{BUILT}/softcard", "--timeout", "200", "--link", f"{tmp_path}/wire:{number}",
+        [GUEST, MODULE, f"{BUILT}/softcard", "--timeout", "350", "--link", f"{tmp_path}/wire:{number}",
          *(f"--card={option}" for option in card), "--", f"{BUILT}/softcard_traffic", str(operations),
          "10.77.1.1", str(number)],
         text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -24,7 +24,7 @@ def test_two_guests_exchange_data(tmp_path, operations, card):
     guests = [start(tmp_path, number, operations, *card) for number in (1, 2)]
     try:
         for guest in guests:
-            output, errors = guest.communicate(timeout=400)
+            output, errors = guest.communicate(timeout=500)
             if guest.returncode == CANNOT_RUN:
                 pytest.exit(errors.strip(), returncode=CANNOT_RUN)
             assert guest.returncode == 0, errors
