@@ -23,9 +23,9 @@ constexpr rdma::QueueSizes kSizes{64, 16};
 constexpr std::uint64_t kChecked = 100;
 /// The limit of a launch, in time-outs of a single wait.
 constexpr int kLaunchTimeouts = 4;
-/// Entries of the first measured launch, and of the longest one.
+/// Entries of the first measured launch and the longest; one within a time-out doubles the next.
 constexpr std::uint64_t kFirstEntries = 64;
-constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 16;
+constexpr std::uint64_t kMaximum = std::uint64_t{1} << 16;
 constexpr std::uint32_t kRateBytes = 64;
 constexpr std::uint64_t kTimes = 200;
 
@@ -130,10 +130,10 @@ std::string LaneLoopback::rate(core::Duration time) {
   const auto begin = core::Clock::now();
   core::Duration taken{};
   std::uint64_t entries = 0;
-  for (std::uint64_t next = kFirstEntries; taken < time; next = std::min(2 * next, kMostEntries)) {
+  for (std::uint64_t next = kFirstEntries; taken < time; taken = core::Clock::now() - begin) {
     copy({kInFlight, next, kRateBytes, false});
     entries += next;
-    taken = core::Clock::now() - begin;
+    if (next < kMaximum && core::Clock::now() - begin - taken < environment_.timeout()) next *= 2;
   }
   const auto microseconds = [&](double quantile) {
     return static_cast<double>(histogram->percentile(quantile).count()) / 1e3;
