@@ -24,7 +24,7 @@ class RequestLogFile {
  public:
   /// Empty: none. Throws Error.
   explicit RequestLogFile(std::string path) : file_(std::move(path), "--log-requests", kLegend) {
-    file_.append(std::string(kLegend) + "\n");
+    file_.append(fmt::format("{}\n", kLegend));
   }
 
   /// Returns the log for load threads' records; null if none are wanted.
