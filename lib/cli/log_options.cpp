@@ -19,7 +19,7 @@ void add_log_options(CommandLine& line, LogOptions& options) {
       fmt::format("Set the log level: {}. A component (a folder of lib or apps) may have another, "
                   "as in info,comch=debug",
                   names));
-  add(line, "--sdk-log-level LEVEL", options.library_level, read, fmt::format("one of {}", names),
+  add(line, "--sdk-log-level LEVEL", options.sdk_level, read, fmt::format("one of {}", names),
       "Set the library's log level; short for --log-level LEVEL,lib=LEVEL");
   add_choice(line, "--log-format", options.format, {"text", "json"},
              "Write log lines as text, or as one JSON object each");

@@ -9,12 +9,12 @@ class CommandLine;
 /// The levels and the format of the log.
 struct LogOptions {
   std::string level = "info";  ///< --log-level
-  std::string library_level;   ///< --sdk-log-level; empty: the same
+  std::string sdk_level;       ///< --sdk-log-level; empty: the same
   std::string format = "text";
 
   /// As core::start_log() takes them.
   [[nodiscard]] std::string levels() const {
-    return library_level.empty() ? level : level + ",lib=" + library_level;
+    return sdk_level.empty() ? level : level + ",lib=" + sdk_level;
   }
 };
 
