@@ -89,7 +89,7 @@ class EmulatorGuestTest : public DeviceTest {
   }
 
   static constexpr wire::Completion kNone{
-      CqeKind::invalid, Syndrome::none, 0, {}, 0, 0, 0, 0, 0, 0};
+      CqeKind::invalid, Syndrome::none, 0, {}, 0, 0, 0, 0, 0, 0, 0};
   static wire::SendWork work_of(Opcode opcode, const LocalBuffer* buffers, std::uint32_t count) {
     wire::SendWork work;
     work.opcode = opcode;
