@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/gate.cuh"
+#include "kernels/launch_kernel.cuh"
 #include "kernels/persistent_worker.hpp"
 #include "kernels/resident_blocks.cuh"
 #include "kernels/serve.hpp"
@@ -109,10 +110,7 @@ cudaError_t launch(void (*kernel)(PersistentWorker, Service), const Service& ser
     taken += share;
     break;
   }
-  // cudaLaunchKernel returns this launch's status alone; cudaGetLastError also returns what an
-  // earlier call left.
-  void* arguments[] = {const_cast<PersistentWorker*>(&worker), const_cast<Service*>(&service)};
-  return cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), arguments, 0, stream);
+  return launch_kernel(kernel, blocks, threads, stream, worker, service);
 }
 
 /// Launches the kernel with `service` on `stream`. `taken`: the share of the GPU that persistent

@@ -1,4 +1,5 @@
 #include "apps/packets/lane_kernel.hpp"
+#include "kernels/launch_kernel.cuh"
 
 namespace offload::packets {
 namespace {
@@ -11,8 +12,8 @@ __global__ void run_lanes(const LaneWork* works) {
 }  // namespace
 
 cudaError_t launch_lanes(const LaneWork* works, std::size_t count, cudaStream_t stream) {
-  run_lanes<<<static_cast<unsigned>(count), kLanesOfWarp, 0, stream>>>(works);
-  return cudaGetLastError();
+  return kernels::launch_kernel(run_lanes, static_cast<std::uint32_t>(count), kLanesOfWarp, stream,
+                                works);
 }
 
 }  // namespace offload::packets

@@ -17,6 +17,8 @@
 #include "kernels/rdma/wait.hpp"
 #if defined(__CUDACC__)
 #include <cuda_runtime_api.h>
+
+#include "kernels/launch_kernel.cuh"
 #endif
 
 /// Shared by the RDMA samples: memory that a GPU, or threads in its place, and the card reach, and
@@ -88,8 +90,7 @@ template <class Body>
 void run_blocks(unsigned blocks, const Body& body) {
 #if defined(__CUDACC__)
   if (has_gpu()) {
-    run_body<<<blocks, 32>>>(body);
-    cudaError_t status = cudaGetLastError();
+    cudaError_t status = kernels::launch_kernel(run_body<Body>, blocks, 32, nullptr, body);
     if (status == cudaSuccess) status = cudaDeviceSynchronize();
     if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
     return;

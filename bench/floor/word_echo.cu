@@ -1,4 +1,5 @@
 #include "bench/floor/word_echo.hpp"
+#include "kernels/launch_kernel.cuh"
 #include "kernels/memory_order.hpp"
 
 namespace offload::bench {
@@ -19,8 +20,7 @@ __global__ void word_echo(const std::uint32_t* request, std::uint32_t* response,
 
 cudaError_t launch_word_echo(const std::uint32_t* request, std::uint32_t* response,
                              std::uint32_t last, cudaStream_t stream) {
-  word_echo<<<1, 32, 0, stream>>>(request, response, last);
-  return cudaGetLastError();
+  return kernels::launch_kernel(word_echo, 1, 32, stream, request, response, last);
 }
 
 }  // namespace offload::bench

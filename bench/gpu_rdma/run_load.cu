@@ -1,5 +1,6 @@
 #include "bench/gpu_rdma/run_load.hpp"
 #include "kernels/group.hpp"
+#include "kernels/launch_kernel.cuh"
 
 namespace offload::bench {
 namespace {
@@ -11,8 +12,7 @@ __global__ void run_loads(Load load) {
 }  // namespace
 
 cudaError_t launch_load(const Load& load, std::uint32_t warps, cudaStream_t stream) {
-  run_loads<<<warps, 32, 0, stream>>>(load);
-  return cudaGetLastError();
+  return kernels::launch_kernel(run_loads, warps, 32, stream, load);
 }
 
 }  // namespace offload::bench

@@ -1,4 +1,5 @@
 #include "bench/hop_times/timed_worker.hpp"
+#include "kernels/launch_kernel.cuh"
 #include "kernels/serve.hpp"
 #include "kernels/services/reverse.hpp"
 
@@ -61,8 +62,7 @@ __global__ void __launch_bounds__(kThreads)
 
 cudaError_t launch_timed_worker(const ChannelView& channel, std::uint32_t messages, Stamps* stamps,
                                 std::uint64_t limit_ns, cudaStream_t stream) {
-  timed_worker<<<1, kThreads, 0, stream>>>(channel, messages, stamps, limit_ns);
-  return cudaGetLastError();
+  return launch_kernel(timed_worker, 1, kThreads, stream, channel, messages, stamps, limit_ns);
 }
 
 }  // namespace offload::bench

@@ -1,5 +1,6 @@
 #include "bench/rdma_emulator/initiate.hpp"
 #include "bench/rdma_emulator/owner.hpp"
+#include "kernels/launch_kernel.cuh"
 
 namespace offload::bench {
 namespace {
@@ -25,8 +26,7 @@ __global__ void initiate(const kernels::rdma::SendQueue* queues, Initiation work
 
 cudaError_t launch_initiate(const kernels::rdma::SendQueue* queues, std::uint32_t count,
                             const Initiation& work, std::uint64_t* completed, cudaStream_t stream) {
-  initiate<<<count, 32, 0, stream>>>(queues, work, completed);
-  return cudaGetLastError();
+  return kernels::launch_kernel(initiate, count, 32, stream, queues, work, completed);
 }
 
 }  // namespace offload::bench

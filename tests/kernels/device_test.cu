@@ -1,3 +1,4 @@
+#include "kernels/launch_kernel.cuh"
 #include "tests/kernels/bodies/batch_body.hpp"
 #include "tests/kernels/bodies/device_runner.cuh"
 #include "tests/kernels/bodies/group_body.hpp"
@@ -9,6 +10,27 @@
 #include "tests/kernels/comch/unsolicited_body.hpp"
 
 namespace offload::kernels::test {
+namespace {
+
+__global__ void add(std::uint32_t* sum, std::uint32_t value) {
+  atomicAdd(sum, value);
+}
+
+// A call that failed before, and whose error was handled, is no failure of the launch.
+TEST(LaunchKernel, ReturnsItsOwnStatusAlone) {
+  std::uint32_t* sum = nullptr;
+  ASSERT_EQ(cudaMallocManaged(&sum, sizeof *sum), cudaSuccess);
+  *sum = 0;
+  ASSERT_NE(cudaSetDevice(-1), cudaSuccess);
+  EXPECT_EQ(launch_kernel(add, 2, 32, nullptr, sum, 3), cudaSuccess);
+  EXPECT_EQ(launch_kernel(add, 1, 4096, nullptr, sum, 3), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(*sum, 2 * 32 * 3);
+  EXPECT_EQ(cudaFree(sum), cudaSuccess);
+  cudaGetLastError();  // clears what the calls that must fail left
+}
+
+}  // namespace
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, Batches, testing::Types<WarpRunner>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Device, Comch, testing::Types<WarpRunner>);

@@ -1,5 +1,6 @@
 #include "apps/rdma_tasks/device/lane_body.hpp"
 #include "apps/rdma_tasks/device/run_lanes.hpp"
+#include "kernels/launch_kernel.cuh"
 #include "kernels/resident_blocks.cuh"
 
 namespace offload::rdma_tool {
@@ -14,8 +15,7 @@ __global__ void run_lanes(LaneRun* runs) {
 }  // namespace
 
 cudaError_t launch_lanes(LaneRun* runs, unsigned count, cudaStream_t stream) {
-  run_lanes<<<count, kThreads, 0, stream>>>(runs);
-  return cudaGetLastError();
+  return kernels::launch_kernel(run_lanes, count, kThreads, stream, runs);
 }
 
 cudaError_t count_resident_lanes(unsigned& count) {
