@@ -127,9 +127,9 @@ class Card {
   /// too, and the data of an operation is there when its completion is.
   void set_rude(std::uint32_t seed) { rude_.emplace(seed); }
 
-  /// From now on the RDMA writes of a queue pair come into memory in any order, one in each turn,
-  /// selected by `seed`, as adaptive routing allows it. Data that another operation or a completion
-  /// reports is there. For a card that is not rude.
+  /// From now on the RDMA writes of a queue pair come into memory in two parts each, in any order,
+  /// one in each turn, selected by `seed`, as adaptive routing allows it. Data that another
+  /// operation or a completion reports is there. For a card that is not rude.
   void set_unordered(std::uint32_t seed) { unordered_.emplace(seed); }
 
   /// From now on completions are written some turns later, selected by `seed`, each queue's in its
@@ -187,7 +187,7 @@ class Card {
     std::optional<Exchange> exchange{};
     Arrival arrival{};
     std::optional<Receive> filling{};  ///< by a message whose parts come in
-    bool is_placing = false;           ///< the next entry's write is among these, or was
+    bool is_placing = false;           ///< the next entry's write is among `unplaced`, or was
   };
 
   /// The result of an operation.
@@ -227,6 +227,7 @@ class Card {
   Answer answer_duplicate(QueuePair& peer, const Request& request, std::vector<std::byte>& result);
   Answer respond_to_memory(QueuePair& peer, QueuePair* from, const Request& request,
                            std::vector<std::byte>& result);
+  void place_later(QueuePair& from, std::span<const std::byte> bytes, std::span<std::byte> to);
   Answer deliver(QueuePair& peer, const Request& request);
   Syndrome fill(QueuePair& peer, const Receive& receive, const Request& request);
 

@@ -87,11 +87,23 @@ Answer Card::respond_to_memory(QueuePair& peer, QueuePair* from, const Request& 
   if (!unordered_ || from == nullptr) {
     copy(request.bytes, part);
   } else if (!std::exchange(from->is_placing, true)) {
-    from->unplaced.push_back({{request.bytes.begin(), request.bytes.end()}, part});
+    place_later(*from, request.bytes, part);
   }
   if (request.opcode != Opcode::rdma_write_with_imm || !request.is_last) return Answer::done;
   if (from != nullptr && !from->unplaced.empty()) return Answer::not_yet;
   return deliver(peer, request);
+}
+
+/// A write comes in two parts of whole words, and other writes may come between them.
+void Card::place_later(QueuePair& from, std::span<const std::byte> bytes, std::span<std::byte> to) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  const auto add = [&from](std::span<const std::byte> part, std::span<std::byte> place) {
+    from.unplaced.push_back({{part.begin(), part.end()}, place});
+  };
+  const std::size_t words = bytes.size() / kWord;
+  const std::size_t cut = words < 2 ? 0 : kWord * (1 + (*unordered_)() % (words - 1));
+  if (cut != 0) add(bytes.first(cut), to.first(cut));
+  add(bytes.subspan(cut), to.subspan(cut));
 }
 
 /// Uses the peer's oldest receive: for a message, or for an immediate. The first part of a message

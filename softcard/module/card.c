@@ -38,6 +38,7 @@ static struct file *card;
 static bool card_lost; /* It did not answer in time, and has not closed the device file yet. */
 u32 card_flags;
 bool card_ready;
+bool card_failed;
 static u64 next_call;
 
 /* The lock is held. */
@@ -293,12 +294,14 @@ static ssize_t card_write(struct file *file, const char __user *from, size_t siz
 		mutex_lock(&calls);
 		card_flags = message.value;
 		card_ready = true;
+		card_failed = false;
 		mutex_unlock(&calls);
 		return size;
 	case SOFTCARD_ANSWER:
 		answered(message.id, message.value);
 		return size;
 	case SOFTCARD_DEVICE_EVENT:
+		WRITE_ONCE(card_failed, message.value == IB_EVENT_DEVICE_FATAL);
 		event.event = message.value;
 		event.element.port_num = 1;
 		ib_dispatch_event(&event);

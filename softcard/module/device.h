@@ -13,6 +13,7 @@
 #include "softcard.h"
 
 #define MAX_ENTRIES (1 << 15)
+#define FEW_ENTRIES (1 << 12)
 #define MAX_CQE (1 << 22)
 #define FIRST_NUMBER 0x40
 #define MAX_NUMBER 0x3ffff
@@ -92,6 +93,13 @@ extern struct mutex objects;
 /* card.c: the process behind the device */
 extern u32 card_flags;
 extern bool card_ready;
+extern bool card_failed; /* it says so, and does not work yet */
+
+static inline u32 most_blocks(void)
+{
+	return card_flags & SOFTCARD_SHORT_QUEUES ? FEW_ENTRIES : MAX_ENTRIES;
+}
+
 int start_card(void);
 void stop_card(void);
 /*

@@ -36,7 +36,7 @@ static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struc
 	attr->vendor_id = 0x2c9;
 	attr->vendor_part_id = 4129;
 	attr->max_qp = 4096;
-	attr->max_qp_wr = MAX_ENTRIES;
+	attr->max_qp_wr = most_blocks();
 	attr->device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE | IB_DEVICE_PORT_ACTIVE_EVENT;
 	attr->max_send_sge = 30;
 	attr->max_recv_sge = 32;
@@ -134,7 +134,7 @@ static int alloc_context(struct ib_ucontext *context, struct ib_udata *udata)
 		return -EOPNOTSUPP;
 	if (wanted.flags)
 		return -EOPNOTSUPP; /* devx */
-	if (!card_ready)
+	if (!card_ready || READ_ONCE(card_failed))
 		return -EIO;
 	answer.qp_tab_size = MAX_NUMBER + 1;
 	if (!(card_flags & SOFTCARD_NO_WRITE_COMBINING))
@@ -142,7 +142,7 @@ static int alloc_context(struct ib_ucontext *context, struct ib_udata *udata)
 	answer.cache_line_size = 64;
 	answer.max_sq_desc_sz = 1024;
 	answer.max_rq_desc_sz = 512;
-	answer.max_send_wqebb = MAX_ENTRIES;
+	answer.max_send_wqebb = most_blocks();
 	answer.max_recv_wr = MAX_ENTRIES;
 	answer.max_srq_recv_wr = MAX_ENTRIES;
 	answer.num_ports = 1;

@@ -9,7 +9,7 @@ static u32 next_qp;
 
 static int check_sizes(const struct mlx5_ib_create_qp *wanted, bool has_receives)
 {
-	if (wanted->sq_wqe_count > MAX_ENTRIES || wanted->rq_wqe_count > MAX_ENTRIES)
+	if (wanted->sq_wqe_count > most_blocks() || wanted->rq_wqe_count > MAX_ENTRIES)
 		return -EINVAL;
 	if (wanted->sq_wqe_count && !is_power_of_2(wanted->sq_wqe_count))
 		return -EINVAL;

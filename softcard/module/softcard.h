@@ -148,6 +148,7 @@ enum softcard_message_kind {
 enum softcard_flags {
 	SOFTCARD_NO_WRITE_COMBINING = 1 << 0,
 	SOFTCARD_NO_REGISTERS = 1 << 1,
+	SOFTCARD_SHORT_QUEUES = 1 << 8, /* of sends */
 };
 
 struct softcard_message {

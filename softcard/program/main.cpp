@@ -22,6 +22,7 @@ struct Options {
   bool late_completions = false;
   bool no_write_combining = false;
   bool no_registers = false;
+  bool short_queues = false;
   bool strict = false;
   std::uint32_t lost_percent = 0;
   std::uint32_t seed = 1;
@@ -56,12 +57,14 @@ class Idling {
 
 void add_options(cli::CommandLine& line, Options& options) {
   cli::add_flag(line, "--unordered", options.unordered,
-                "place the RDMA writes of a queue pair in any order");
+                "place the RDMA writes of a queue pair in parts, in any order");
   cli::add_flag(line, "--delay-completions", options.late_completions,
                 "write completions late, each queue's in its order");
   cli::add_flag(line, "--no-write-combining", options.no_write_combining,
                 "refuse registers with write combining, as a machine without it does");
   cli::add_flag(line, "--no-registers", options.no_registers, "refuse to map registers");
+  cli::add_flag(line, "--short-queues", options.short_queues,
+                "refuse send queues of more than 4096 blocks of 64 bytes");
   cli::add_flag(line, "--strict", options.strict,
                 "accept only entries as kernels/rdma writes them, and no early doorbell");
   cli::add_integer(line, "--lose", options.lost_percent, 0U, 90U,
@@ -76,7 +79,8 @@ int run(const Options& options) {
   core::check_errno(::sigaction(SIGUSR1, &action, nullptr), "handle SIGUSR1");
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   Link link((options.no_write_combining ? std::uint32_t{SOFTCARD_NO_WRITE_COMBINING} : 0U) |
-            (options.no_registers ? std::uint32_t{SOFTCARD_NO_REGISTERS} : 0U));
+            (options.no_registers ? std::uint32_t{SOFTCARD_NO_REGISTERS} : 0U) |
+            (options.short_queues ? std::uint32_t{SOFTCARD_SHORT_QUEUES} : 0U));
   model::Card card(options.strict ? rdma::Reading::strict : rdma::Reading::as_card);
   if (options.unordered) card.set_unordered(options.seed);
   if (options.late_completions) card.set_late_completions(options.seed);
@@ -90,6 +94,8 @@ int run(const Options& options) {
   for (int turn = 0;; ++turn) {
     const bool worked = objects.progress();
     idling.turn(network.receive(card, link) || worked);
+    // Owners look between two parts that are placed.
+    if (worked && options.unordered) std::this_thread::yield();
     if (card.fault() != fault) {
       fault = card.fault();
       core::log_error("{}", fault);

@@ -141,6 +141,7 @@ void Objects::carry_out(const softcard_request& request) {
   if (has_failed_ && is_empty()) {
     has_failed_ = false;
     core::log_info("the device works again");
+    link_.tell(SOFTCARD_DEVICE_EVENT, 0, IBV_EVENT_PORT_ACTIVE);
   }
   link_.answer(request, error);
 }

@@ -58,6 +58,7 @@ class CardLaneRings final : public LaneRings, progress::Pollable {
     return environment_.device().name() + " itself carries them out, " +
            (by_gpu ? "the GPU" : "a thread") + " rings its register " +
            (card_.combines_writes() ? "with" : "without") + " write combining" +
+           (card_.why_refused().empty() ? "" : " (refused: " + card_.why_refused() + ")") +
            (why_relayed_.empty() ? "" : ", because the GPU cannot: " + why_relayed_);
   }
 

@@ -25,6 +25,11 @@ void* take_from_arena(ibv_pd*, void* arena, std::size_t size, std::size_t alignm
 
 void leave_in_arena(ibv_pd*, void*, void*, std::uint64_t) {}
 
+/// Returns whether the device refuses a register, and other registers may still work.
+bool is_refusal(int errnum) {
+  return errnum == EOPNOTSUPP || errnum == EPERM || errnum == EACCES;
+}
+
 void check_memory(const SeenMemory& memory, const QueueSizes& sizes) {
   const std::size_t needed = arena_bytes(sizes);
   if (memory.bytes.size() < needed) {
@@ -60,9 +65,7 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
     throw core::Error(ErrorCode::not_supported, device.name() + " is not an mlx5 card");
   }
   check_memory(memory_, sizes);
-  ibv_td_init_attr none{};
-  thread_ = {check_pointer(ibv_alloc_td(device.get(), &none), "make a thread domain"),
-             "a thread domain"};
+  choose_register(device.get());
   ibv_parent_domain_init_attr parent{};
   parent.pd = domain.get();
   parent.td = thread_.get();
@@ -84,6 +87,18 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
   }
   card_register_ = host_.send.doorbell;
   choose_ringer();
+}
+
+/// A thread domain has a separate register, with write combining. Without one libmlx5 gives the
+/// queue pair a register of the context.
+void CardQueuePair::choose_register(ibv_context* context) {
+  ibv_td_init_attr none{};
+  ibv_td* const made = ibv_alloc_td(context, &none);
+  if (made == nullptr && is_refusal(errno)) {
+    why_refused_ = core::describe_errno(errno);
+  } else {
+    thread_ = {check_pointer(made, "make a thread domain"), "a thread domain"};
+  }
 }
 
 CardQueuePair::CompletionHandle CardQueuePair::make_completions(ibv_context* context,

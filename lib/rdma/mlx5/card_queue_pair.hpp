@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "rdma/mlx5/doorbell.hpp"
 #include "rdma/mlx5/handles.hpp"
@@ -20,7 +21,8 @@ bool drives(const DeviceContext& device) noexcept;
 /// An RC queue pair of an mlx5 card whose rings, completions and records are in memory of the
 /// caller, for kernels/rdma to post and poll. libmlx5 makes it and changes its state, with ordinary
 /// verbs; libibverbs is not used to post or poll. The register of its doorbell is not shared
-/// (ibv_alloc_td).
+/// (ibv_alloc_td), unless the device refuses one with write combining: then all queue pairs of the
+/// context share the one without.
 ///
 /// Not movable. Device, domain and memory outlive it. One thread makes it, connects it and calls
 /// relay(); kernels/rdma has the rules for posting and polling.
@@ -44,6 +46,8 @@ class CardQueuePair {
   [[nodiscard]] std::uint64_t* card_register() const noexcept { return card_register_; }
   /// Returns whether the register's page is write-combining, so that the card offers BlueFlame.
   [[nodiscard]] bool combines_writes() const noexcept { return combines_writes_; }
+  /// Returns why the device refused a register with write combining; empty if it did not.
+  [[nodiscard]] const std::string& why_refused() const noexcept { return why_refused_; }
   /// Returns the ringer for a kernel.
   [[nodiscard]] DoorbellRinger ringer() const noexcept {
     return device_doorbell_ == nullptr ? DoorbellRinger::relay : DoorbellRinger::gpu;
@@ -56,6 +60,7 @@ class CardQueuePair {
   static int end_thread_domain(ibv_td* domain);
   using CompletionHandle = Handle<ibv_cq, ibv_destroy_cq>;
 
+  void choose_register(ibv_context* context);
   CompletionHandle make_completions(ibv_context* context, std::uint32_t places);
   void make_pair(ibv_context* context, const QueueSizes& sizes);
   NativeQueues ask_libmlx5();
@@ -71,6 +76,7 @@ class CardQueuePair {
   QueuePairMemory host_{};
   std::uint64_t* card_register_ = nullptr;
   bool combines_writes_ = false;
+  std::string why_refused_;
   std::uint64_t* device_doorbell_ = nullptr;
   std::optional<DoorbellRelay> relay_;
 };

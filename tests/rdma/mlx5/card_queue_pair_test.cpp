@@ -60,6 +60,20 @@ TEST_F(CardQueuePairTest, IsMadeAsKernelsNeedIt) {
   EXPECT_EQ(fake_mlx5().pair.create_flags, unsigned{MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE});
 }
 
+TEST_F(CardQueuePairTest, ARegisterWithoutWriteCombiningIsEnough) {
+  fake_mlx5().combines_writes = false;
+  for (const int refusal : {EOPNOTSUPP, EPERM}) {
+    fake().fail_call = "alloc_td";
+    fake().fail_with = refusal;
+    const CardQueuePair pair(device_, domain_, {}, memory({}));
+    EXPECT_FALSE(fake_mlx5().has_thread_domain);
+    EXPECT_FALSE(pair.combines_writes());
+    EXPECT_EQ(pair.why_refused(), core::describe_errno(refusal));
+  }
+  fake().fail_call.clear();
+  EXPECT_EQ(CardQueuePair(device_, domain_, {}, memory({})).why_refused(), "");
+}
+
 TEST_F(CardQueuePairTest, AGpuSeesItsOwnAddresses) {
   SeenMemory given = memory({});
   std::vector<Page> seen(memory_.back().size());  // as if it were mapped there

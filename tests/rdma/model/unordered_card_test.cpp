@@ -65,6 +65,37 @@ TEST_F(UnorderedCardTest, WritesComeInAnyOrder) {
   EXPECT_EQ(orders.size(), 24U);
 }
 
+// Neither the first nor the last bytes of a write say that it is there whole.
+TEST_F(UnorderedCardTest, EitherPartOfAWriteMayComeFirst) {
+  card_.set_unordered(6);
+  constexpr std::size_t kWords = 8;
+  std::uint64_t words[kWords] = {1, 2, 3, 4, 5, 6, 7, 8};
+  int first = 0;
+  int last = 0;
+  for (int round = 0; round < 200; ++round) {
+    rdma::SendWork work;
+    work.opcode = rdma::Opcode::rdma_write;
+    work.flags = rdma::kSignaled;
+    work.remote = there_.remote(0);
+    work.inline_data = words;
+    work.inline_length = sizeof words;
+    ASSERT_EQ(one_.post(work), rdma::Posted::done);
+    one_.publish();
+    while (there_.word(0) == 0 || there_.word(kWords - 1) == 0) {
+      first += there_.word(0) != 0 ? 1 : 0;
+      last += there_.word(kWords - 1) != 0 ? 1 : 0;
+      ASSERT_TRUE(card_.progress());
+    }
+    while (!one_.poll()) card_.progress();
+    for (std::size_t i = 0; i < kWords; ++i) {
+      EXPECT_EQ(there_.word(i), words[i]);
+      there_.word(i) = 0;
+    }
+  }
+  EXPECT_GT(first, 0);
+  EXPECT_GT(last, 0);
+}
+
 TEST_F(UnorderedCardTest, ACompletionIsBehindThem) {
   card_.set_unordered(1);
   post_writes(rdma::kSignaled);

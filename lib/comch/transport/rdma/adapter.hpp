@@ -1,9 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "core/log.hpp"
 #include "memory/range.hpp"
 #include "rdma/path/pairing.hpp"
 #include "rdma/verbs/device_context.hpp"
@@ -16,9 +20,17 @@ struct Adapter {
   /// Throws Error.
   explicit Adapter(std::string_view name) : device(name), domain(device), registrar(domain) {}
 
+  /// Logs what holds for all queues of the device, once. Only the thread that makes the queues.
+  void log_once(core::LogLevel level, const std::string& line) {
+    if (logged.insert(line).second) core::log(level, "{}", line);
+  }
+
   rdma::DeviceContext device;
   rdma::ProtectionDomain domain;
   rdma::RdmaRegistrar registrar;
+  std::set<std::string> logged{};
+  /// The device was removed or reset: it completes nothing that is posted. Relaxed; any thread.
+  std::atomic<bool> has_failed{false};
 };
 
 /// Memory that is registered as long as this lives.

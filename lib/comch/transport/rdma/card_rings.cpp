@@ -20,7 +20,13 @@ class CardRings final : public SlotRings, progress::Pollable {
       : SlotRings(rdma::mlx5::arena_bytes(parts.sizes())),
         parts_(parts),
         on_failed_(std::move(on_failed)),
-        card_(parts.adapter.device, parts.domain, parts.sizes(), {bytes(), nullptr, {}}) {}
+        card_(parts.adapter.device, parts.domain, parts.sizes(), {bytes(), nullptr, {}}) {
+    if (card_.why_refused().empty()) return;
+    parts.adapter.log_once(core::LogLevel::info, parts.adapter.device.name() +
+                                                     " refuses a register with write combining (" +
+                                                     card_.why_refused() +
+                                                     "): doorbells use one without");
+  }
 
   [[nodiscard]] rdma::QueuePair& pair() noexcept override { return card_.queue_pair(); }
   [[nodiscard]] const kernels::rdma::SendQueue& sends() const noexcept override {

@@ -74,8 +74,9 @@ std::unique_ptr<SlotRings> make_slot_rings(const RingParts& parts,
   try {
     if (auto rings = make_card_rings(parts, on_failed)) return rings;
   } catch (const core::Error& error) {
-    core::log_warning("{} does not read rings itself, an emulator does: {}",
-                      parts.adapter.device.name(), error.what());
+    parts.adapter.log_once(core::LogLevel::warning,
+                           parts.adapter.device.name() +
+                               " does not read rings itself, an emulator does: " + error.what());
   }
   return std::make_unique<EmulatorRings>(parts, on_failed);
 }

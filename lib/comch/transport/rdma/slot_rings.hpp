@@ -72,7 +72,7 @@ class SlotRings : public SlotPair {
 
 /// The parts that rings are made of, which all outlive them.
 struct RingParts {
-  const Adapter& adapter;
+  Adapter& adapter;
   const rdma::ProtectionDomain& domain;
   progress::Engine& engine;
   std::uint32_t blocks;  ///< of the send ring, a power of two

@@ -111,8 +111,25 @@ TEST_F(CardRingsTest, StopMovesTheQueuePairToError) {
   path_->stop();
 }
 
-TEST_F(CardRingsTest, AnEmulatorStandsInForACardThatCannot) {
+// One line for all channels of an attachment.
+TEST_F(CardRingsTest, ARegisterWithoutWriteCombiningIsUsedAndLoggedOnce) {
   fake().fail_call = "alloc_td";
+  fake().fail_with = EOPNOTSUPP;
+  const auto adapter = std::make_shared<Adapter>("fake0");
+  for (int channel = 0; channel < 3; ++channel) {
+    path_.emplace(adapter, rdma::PathOptions{}, view_, engine_);
+    EXPECT_EQ(path_->writer().carrier, "fake0 itself carries that out");
+  }
+  const std::string line =
+      "info: fake0 refuses a register with write combining (Operation not supported): doorbells "
+      "use one without\n";
+  const auto first = log_.text().find(line);
+  ASSERT_NE(first, std::string::npos) << log_.text();
+  EXPECT_EQ(log_.text().find("refuses", first + line.size()), std::string::npos) << log_.text();
+}
+
+TEST_F(CardRingsTest, AnEmulatorStandsInForACardThatCannot) {
+  fake().fail_call = "mlx5dv_init_obj";
   fake().fail_with = EOPNOTSUPP;
   make_path();
   EXPECT_EQ(path_->writer().carrier, "a thread carries that out on fake0");
