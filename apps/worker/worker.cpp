@@ -59,6 +59,12 @@ bool may_come(const Error& error) {
          error.code() == ErrorCode::timed_out || error.code() == ErrorCode::connection_aborted;
 }
 
+/// Whether a device that worked before may work again: it was removed, or is being reset.
+bool may_recover(const Error& error) {
+  return error.code() == ErrorCode::io_failed || error.code() == ErrorCode::driver ||
+         error.code() == ErrorCode::not_supported;
+}
+
 }  // namespace
 
 Worker::Worker(const Options& options, const backend::Services& services, std::string gpu,
@@ -125,7 +131,8 @@ bool Worker::connect() {
       reason_ = "the server sent no channels";
       if (await_channels(deadline)) return true;
     } catch (const Error& error) {
-      if (failure_ || !may_come(error)) throw;
+      const bool had_device = sessions_ != 0 && may_recover(error);
+      if (failure_ || (!may_come(error) && !had_device)) throw;
       reason_ = error.what();
       if (error.code() == ErrorCode::connection_aborted) level = core::LogLevel::warning;
     }

@@ -56,18 +56,24 @@ Adapters::Open::Open(const std::string& name)
       events(adapter->device, [this](const ibv_async_event& event) {
         core::log_warning("{} reports: {}", adapter->device.name(),
                           ibv_event_type_str(event.event_type));
-        if (event.event_type == IBV_EVENT_DEVICE_FATAL) gone = true;
+        if (event.event_type == IBV_EVENT_DEVICE_FATAL) {
+          adapter->has_failed.store(true, std::memory_order_relaxed);
+        }
       }) {}
 
 Adapters::Adapters(rdma::PathChoice choice) : choice_(std::move(choice)), epoll_(watch_all({})) {}
 
-void Adapters::log_events() {
+std::string Adapters::log_events() {
+  std::string failed;
   for (const auto& each : open_) each->events.deliver();
-  std::erase_if(open_, [this](const auto& each) {
+  std::erase_if(open_, [&](const auto& each) {
+    if (!each->adapter->has_failed.load(std::memory_order_relaxed)) return false;
+    failed = each->adapter->device.name();
     // Connections may keep it open for longer.
-    if (each->gone) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, each->events.fd(), nullptr);
-    return each->gone;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, each->events.fd(), nullptr);
+    return true;
   });
+  return failed;
 }
 
 /// Returns the names of the devices that may have an address.

@@ -41,15 +41,14 @@ class Adapters {
   /// Returns a descriptor that is readable when log_events() has something to do.
   [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
   /// Logs the events that have arrived. A device that was removed or reset is reopened for the next
-  /// use.
-  void log_events();
+  /// use, and its connections fail. Returns the name of such a device; empty if there is none.
+  std::string log_events();
 
  private:
   struct Open {
     explicit Open(const std::string& name);
     std::shared_ptr<Adapter> adapter = nullptr;
     rdma::AsyncEvents events;
-    bool gone = false;  ///< removed or reset
   };
 
   [[nodiscard]] std::vector<std::string> candidates() const;

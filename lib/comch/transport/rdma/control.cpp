@@ -32,14 +32,17 @@ class RdmaControlConnection final : public StreamControlConnection {
       : StreamControlConnection(std::move(stream), connect_tcp_stream, std::move(keys)),
         adapters_(std::move(adapters)) {}
 
-  /// Makes receive() log the events of the devices; for one of the connections that share devices.
-  /// Throws Error.
+  /// Makes receive() log the events of the devices, and throw if one has failed; for one of the
+  /// connections that share devices. Throws Error.
   void log_device_events() {
     watched_ = watch_all({StreamControlConnection::fd(), adapters_->fd()});
   }
 
   std::optional<ControlMessage> receive() override {
-    if (watched_.valid()) adapters_->log_events();
+    if (watched_.valid()) {
+      const std::string failed = adapters_->log_events();
+      if (!failed.empty()) throw core::Error(core::ErrorCode::driver, failed + " has failed");
+    }
     return StreamControlConnection::receive();
   }
   [[nodiscard]] int fd() const noexcept override {

@@ -150,6 +150,10 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
 
   bool poll() override {
     if (failed()) return false;
+    if (adapter_->has_failed.load(std::memory_order_relaxed)) {
+      fail(adapter_->device.name() + " has failed");
+      return true;
+    }
     bool worked = handler().post_sends();
     if (!ring_doorbells()) return true;
     worked = poll_completions() || worked;

@@ -230,6 +230,10 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
 
   bool poll() override {
     if (failed()) return false;
+    if (adapter_->has_failed.load(std::memory_order_relaxed)) {
+      fail(adapter_->device.name() + " has failed");
+      return true;
+    }
     bool worked = handler().post_sends();
     worked = poll_completions() || worked;
     return post_writes() || worked;

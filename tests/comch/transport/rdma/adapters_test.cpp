@@ -97,8 +97,9 @@ TEST_F(AdaptersTest, EventsOfItsDevicesAreLogged) {
   EXPECT_FALSE(readable(adapters));
   report(IBV_EVENT_PORT_ERR);
   EXPECT_TRUE(readable(adapters));
-  adapters.log_events();
+  EXPECT_EQ(adapters.log_events(), "");
   EXPECT_FALSE(readable(adapters));
+  EXPECT_FALSE(place.adapter->has_failed);
   EXPECT_TRUE(log_.has("fake0 reports: ")) << log_.text();
   EXPECT_EQ(adapters.find(own("10.0.0.1")).adapter, place.adapter);
 }
@@ -108,7 +109,8 @@ TEST_F(AdaptersTest, ADeviceThatFailedIsOpenedAgain) {
   Adapters adapters({});
   const auto place = adapters.find(own("10.0.0.1"));
   report(IBV_EVENT_DEVICE_FATAL);
-  adapters.log_events();
+  EXPECT_EQ(adapters.log_events(), "fake0");
+  EXPECT_TRUE(place.adapter->has_failed);
   report(IBV_EVENT_PORT_ERR);
   EXPECT_FALSE(readable(adapters));
   EXPECT_NE(adapters.find(own("10.0.0.1")).adapter, place.adapter);

@@ -211,5 +211,20 @@ TEST_F(RdmaControlTest, EventsOfTheDeviceAreLoggedBesideTheMessages) {
   EXPECT_EQ(worker->await().id, MessageId::keep_alive);
 }
 
+// It completes nothing that is posted, and only its event tells the worker.
+TEST_F(RdmaControlTest, ADeviceThatFailsEndsTheConnection) {
+  listen(rdma_address("127.0.0.1", "fake0"));
+  auto [worker, error] = connect(rdma_address("127.0.0.1", "fake0"));
+  ASSERT_FALSE(error) << error->what();
+  listener_.reset();  // the fake device has one queue of events
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_DEVICE_FATAL;
+  fake().add_async_event(event);
+  EXPECT_TRUE(wait_for(POLLIN, worker->fd(), core::Clock::now() + std::chrono::seconds(5)));
+  const auto failed = thrown_by([&] { static_cast<void>(worker->receive()); });
+  EXPECT_EQ(failed.code(), ErrorCode::driver);
+  EXPECT_EQ(std::string(failed.what()), "fake0 has failed");
+}
+
 }  // namespace
 }  // namespace offload::comch

@@ -29,18 +29,20 @@ using support::random_bytes;
 constexpr std::uint32_t kRdmaDepth = 4;
 constexpr std::uint32_t kRdmaLongest = 8192;
 
-RdmaDataEndpoint open_endpoint(std::uint32_t depth) {
-  return {std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, depth};
+RdmaDataEndpoint open_endpoint(std::uint32_t depth, std::shared_ptr<Adapter> adapter = nullptr) {
+  if (adapter == nullptr) adapter = std::make_shared<Adapter>("fake0");
+  return {std::move(adapter), rdma::PathOptions{}, depth};
 }
 
 class RdmaDataTest : public rdma::FakeDeviceTest {
  protected:
   /// Starts the connection as a server has it (no initial credits), or a worker.
-  void start(std::uint32_t initial_credits = 0, std::uint32_t max_length = kRdmaLongest) {
+  void start(std::uint32_t initial_credits = 0, std::uint32_t max_length = kRdmaLongest,
+             const std::shared_ptr<Adapter>& adapter = nullptr) {
     channel_.emplace(0, kRdmaDepth, max_length, -1);
     const kernels::ChannelView view = channel_->endpoint().view;
     handler_.emplace(view);
-    RdmaDataEndpoint endpoint = open_endpoint(kRdmaDepth);
+    RdmaDataEndpoint endpoint = open_endpoint(kRdmaDepth, adapter);
     endpoint.connect(endpoint.descriptor());
     connection_ = endpoint.start(engine_, view, *handler_, initial_credits);
   }
@@ -246,6 +248,17 @@ TEST_F(RdmaDataTest, ADeviceThatFails) {
   post(0, 10);
   fake().fail_call = "poll_cq";
   expect_failed("the device has failed");
+}
+
+// It completes nothing that is posted.
+TEST_F(RdmaDataTest, ADeviceThatWasReset) {
+  const auto adapter = std::make_shared<Adapter>("fake0");
+  start(0, kRdmaLongest, adapter);
+  post(0, 10);
+  engine_.progress();
+  ASSERT_FALSE(connection_->failed());
+  adapter->has_failed = true;
+  expect_failed("fake0 has failed");
 }
 
 TEST_F(RdmaDataTest, AnEndpointThatIsNone) {

@@ -105,9 +105,10 @@ class RdmaSlotRequestsTest : public RdmaSlotsTest {
  protected:
   ~RdmaSlotRequestsTest() override { proxy_.reset(); }
 
-  void start() {
-    auto endpoint = std::make_unique<RdmaSlotEndpoint>(
-        std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, memory_.endpoint().view);
+  void start(std::shared_ptr<Adapter> adapter = nullptr) {
+    if (adapter == nullptr) adapter = std::make_shared<Adapter>("fake0");
+    auto endpoint = std::make_unique<RdmaSlotEndpoint>(std::move(adapter), rdma::PathOptions{},
+                                                       memory_.endpoint().view);
     endpoint->connect(PeerSlots::describe(endpoint->describe(), peer_.view().requests,
                                           peer_.view().layout.request_bytes));
     proxy_.emplace(server_.requester, memory_.endpoint(), std::move(endpoint));

@@ -122,6 +122,17 @@ TEST_F(RdmaSlotRequestsTest, AFailedWriteEndsTheConnection) {
   EXPECT_NE(proxy_->failure()->find("the connection broke"), std::string::npos);
 }
 
+TEST_F(RdmaSlotRequestsTest, ADeviceThatWasResetEndsTheConnection) {
+  const auto adapter = std::make_shared<Adapter>("fake0");
+  start(adapter);
+  post(random_bytes(100, 1));
+  ASSERT_EQ(proxy_->failure(), nullptr);
+  adapter->has_failed = true;
+  server_.engine.progress();
+  ASSERT_NE(proxy_->failure(), nullptr);
+  EXPECT_EQ(*proxy_->failure(), "fake0 has failed");
+}
+
 TEST_F(RdmaSlotRequestsTest, AWriteThatIsNotTakenEndsTheConnection) {
   start();
   fake().fail_call = "post_send";
