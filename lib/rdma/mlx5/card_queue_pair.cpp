@@ -15,6 +15,7 @@ using core::ErrorCode;
 constexpr std::uint32_t kBlocksOfRequest = 4;
 /// A ring has a request's blocks, or as many receives, at least.
 constexpr std::uint32_t kLeastEntries = 4;
+constexpr const char* kMakeThreadDomain = "make a thread domain";
 
 void* take_from_arena(ibv_pd*, void* arena, std::size_t size, std::size_t alignment,
                       std::uint64_t) {
@@ -65,7 +66,7 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
     throw core::Error(ErrorCode::not_supported, device.name() + " is not an mlx5 card");
   }
   check_memory(memory_, sizes);
-  choose_register(device.get());
+  const int refused = make_thread_domain(device.get());
   ibv_parent_domain_init_attr parent{};
   parent.pd = domain.get();
   parent.td = thread_.get();
@@ -82,6 +83,9 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
   const NativeQueues native = ask_libmlx5();
   host_ = handles_of(native, arena_);
   combines_writes_ = native.pair.bf.size != 0;  // 0: the page is not write-combining
+  // Several queue pairs may share the register: then each doorbell must be a single store.
+  if (combines_writes_) check(refused, kMakeThreadDomain);
+  if (refused != 0) why_refused_ = core::describe_errno(refused);
   if (host_.send.ring.blocks < sizes.send_blocks || host_.receive.entries < sizes.receives) {
     throw core::Error(ErrorCode::not_supported, "libmlx5 made a smaller " + pair_->described());
   }
@@ -90,15 +94,14 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
 }
 
 /// A thread domain has a separate register, with write combining. Without one libmlx5 gives the
-/// queue pair a register of the context.
-void CardQueuePair::choose_register(ibv_context* context) {
+/// queue pair a register of the context. Returns the errno of a refusal, or 0.
+int CardQueuePair::make_thread_domain(ibv_context* context) {
   ibv_td_init_attr none{};
   ibv_td* const made = ibv_alloc_td(context, &none);
-  if (made == nullptr && is_refusal(errno)) {
-    why_refused_ = core::describe_errno(errno);
-  } else {
-    thread_ = {check_pointer(made, "make a thread domain"), "a thread domain"};
-  }
+  const int refused = made == nullptr ? errno : 0;
+  if (!is_refusal(refused)) check(refused, kMakeThreadDomain);
+  if (made != nullptr) thread_ = {made, "a thread domain"};
+  return refused;
 }
 
 CardQueuePair::CompletionHandle CardQueuePair::make_completions(ibv_context* context,

@@ -60,7 +60,7 @@ class CardQueuePair {
   static int end_thread_domain(ibv_td* domain);
   using CompletionHandle = Handle<ibv_cq, ibv_destroy_cq>;
 
-  void choose_register(ibv_context* context);
+  int make_thread_domain(ibv_context* context);
   CompletionHandle make_completions(ibv_context* context, std::uint32_t places);
   void make_pair(ibv_context* context, const QueueSizes& sizes);
   NativeQueues ask_libmlx5();

@@ -9,6 +9,7 @@
 #include "softcard/card/card.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 #include "tests/rdma/fake_mlx5.hpp"
+#include "tests/rdma/mlx5/card_queue_pair_suite.hpp"
 #include "tests/rdma/mlx5/page.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -26,6 +27,40 @@ struct FakeCardTest : FakeDeviceTest {
   FakeCardTest() { test::reset_fake_mlx5(); }
 };
 
+/// The model of a card behind the fake library.
+class FakeCard : public FakeCardTest {
+ protected:
+  FakeCard() { fake().first_number = kFirstNumber; }
+
+  MemoryKeys share(std::span<std::byte> memory) {
+    const std::uint32_t key = card_.register_memory(memory, {.read = true, .write = true});
+    return {key, key};
+  }
+  void connect(CardQueuePair& one, CardQueuePair& other) {
+    for (CardQueuePair* const pair : {&one, &other}) {
+      QueuePairMemory at_card = pair->host();
+      at_card.send.doorbell = pair->card_register();
+      EXPECT_EQ(card_.add(at_card), pair->queue_pair().qp_num());
+    }
+    card_.connect(one.queue_pair().qp_num(), other.queue_pair().qp_num());
+  }
+  void look() {
+    card_.progress();
+    EXPECT_EQ(card_.fault(), "");
+  }
+
+  DeviceContext device_{"fake0"};
+  ProtectionDomain domain_{device_};
+
+ private:
+  static constexpr std::uint32_t kFirstNumber = 0x40;  ///< the model's
+
+  model::Card card_;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Fake, CardQueuePairSuite, testing::Types<FakeCard>);
+
+/// The tests that need what only the fake can do.
 class CardQueuePairTest : public FakeCardTest {
  protected:
   SeenMemory memory(const QueueSizes& sizes) {
@@ -37,22 +72,6 @@ class CardQueuePairTest : public FakeCardTest {
   DeviceContext device_{"fake0"};
   ProtectionDomain domain_{device_};
 };
-
-TEST_F(CardQueuePairTest, HasItsQueuesInTheMemoryGiven) {
-  for (const std::uint32_t blocks : {1U, 4U, 64U, 4096U, 32768U}) {
-    for (const std::uint32_t receives : {1U, 64U, 32768U}) {
-      const QueueSizes sizes{blocks, receives};
-      const SeenMemory memory = this->memory(sizes);
-      CardQueuePair pair(device_, domain_, sizes,
-                         {memory.bytes.first(arena_bytes(sizes)), nullptr, {}});
-      EXPECT_EQ(pair.host().send.ring.blocks, std::max(blocks, 4U));
-      EXPECT_EQ(pair.host().receive.entries, std::max(receives, 4U));
-      EXPECT_EQ(pair.host().send.number, pair.queue_pair().qp_num());
-      EXPECT_EQ(pair.ringer(), DoorbellRinger::relay);
-      memory_.clear();
-    }
-  }
-}
 
 TEST_F(CardQueuePairTest, IsMadeAsKernelsNeedIt) {
   const CardQueuePair pair(device_, domain_, {}, memory({}));
@@ -74,57 +93,18 @@ TEST_F(CardQueuePairTest, ARegisterWithoutWriteCombiningIsEnough) {
   EXPECT_EQ(CardQueuePair(device_, domain_, {}, memory({})).why_refused(), "");
 }
 
-TEST_F(CardQueuePairTest, AGpuSeesItsOwnAddresses) {
-  SeenMemory given = memory({});
-  std::vector<Page> seen(memory_.back().size());  // as if it were mapped there
-  std::uint64_t seen_register = 0;
-  void* mapped = nullptr;
-  given.device_address = seen[0].bytes;
-  given.map_register = [&](void* address) {
-    mapped = address;
-    return &seen_register;
-  };
-  const CardQueuePair pair(device_, domain_, {}, given);
-  EXPECT_EQ(pair.ringer(), DoorbellRinger::gpu);
-  EXPECT_EQ(mapped, &fake_mlx5().registers[0]);
-  const QueuePairMemory there = pair.device();
-  EXPECT_EQ(there.send.doorbell, &seen_register);
-  const auto offset = [](const void* pointer, const void* from) {
-    return static_cast<const std::byte*>(pointer) - static_cast<const std::byte*>(from);
-  };
-  EXPECT_EQ(offset(there.send.record, seen[0].bytes),
-            offset(pair.host().send.record, given.bytes.data()));
-  EXPECT_EQ(offset(there.receive.ring, seen[0].bytes),
-            offset(pair.host().receive.ring, given.bytes.data()));
+// Two queue pairs must not write to it at the same time.
+TEST_F(CardQueuePairTest, ASharedRegisterWithWriteCombiningIsRefused) {
+  fake_mlx5().combines_writes = true;
+  fake().fail_call = "alloc_td";
+  fake().fail_with = EPERM;
+  const auto error = thrown_by([&] { CardQueuePair(device_, domain_, {}, memory({})); });
+  EXPECT_EQ(error.cause().status, EPERM);
 }
 
-TEST_F(CardQueuePairTest, AThreadRingsWhereTheGpuCannot) {
-  SeenMemory given = memory({});
-  given.device_address = given.bytes.data();
-  given.map_register = [](void*) -> void* {
-    throw core::Error(ErrorCode::driver, "cudaHostRegister: not permitted");
-  };
-  const CardQueuePair pair(device_, domain_, {}, given);
-  EXPECT_EQ(pair.ringer(), DoorbellRinger::relay);
-  EXPECT_EQ(pair.device().send.doorbell, pair.host().send.doorbell);
-}
-
-TEST_F(CardQueuePairTest, NoGpuUsesWhatNoneSees) {
-  const CardQueuePair pair(device_, domain_, {}, memory({}));
-  EXPECT_EQ(thrown_by([&] { (void)pair.device(); }).code(), ErrorCode::bad_state);
-}
-
-TEST_F(CardQueuePairTest, WhatIsNotToBeIsRefused) {
+TEST_F(CardQueuePairTest, QueuesOfAnotherFormAreRefused) {
   const auto make = [&](const SeenMemory& given) { CardQueuePair(device_, domain_, {}, given); };
   const SeenMemory good = memory({});
-  EXPECT_EQ(thrown_by([&] {
-              make({good.bytes.first(8192), nullptr, {}});
-            }).code(),
-            ErrorCode::no_memory);
-  EXPECT_EQ(thrown_by([&] {
-              make({good.bytes.subspan(64), nullptr, {}});
-            }).code(),
-            ErrorCode::invalid_value);
   fake_mlx5().asks_domain = false;
   EXPECT_EQ(thrown_by([&] { make(good); }).code(), ErrorCode::not_supported);
   fake_mlx5().asks_domain = true;
