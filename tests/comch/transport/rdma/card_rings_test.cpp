@@ -113,6 +113,7 @@ TEST_F(CardRingsTest, StopMovesTheQueuePairToError) {
 
 // One line for all channels of an attachment.
 TEST_F(CardRingsTest, ARegisterWithoutWriteCombiningIsUsedAndLoggedOnce) {
+  fake_mlx5().combines_writes = false;
   fake().fail_call = "alloc_td";
   fake().fail_with = EOPNOTSUPP;
   const auto adapter = std::make_shared<Adapter>("fake0");

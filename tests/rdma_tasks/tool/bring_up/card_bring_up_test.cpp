@@ -111,6 +111,8 @@ INSTANTIATE_TEST_SUITE_P(gpu, GpuCardBringUpTest, testing::Values("gpu:0"));
 
 TEST_F(CardBringUpTest, ARegisterWithoutWriteCombiningIsNamed) {
   fake_mlx5().combines_writes = false;
+  fake().fail_call = "alloc_td";
+  fake().fail_with = EOPNOTSUPP;
   EXPECT_TRUE(run()) << text();
   expect("card rings", StepVerdict::good, "a thread rings its register without write combining");
 }
