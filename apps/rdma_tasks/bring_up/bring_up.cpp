@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "apps/rdma_tasks/bring_up/device_steps.hpp"
+#include "apps/rdma_tasks/device/launcher.hpp"
 
 namespace offload::rdma_tool {
 namespace {
@@ -11,7 +12,8 @@ namespace {
 constexpr std::uint32_t kCompletions = 512;
 
 constexpr const char* kFixPairs =
-    "look at dmesg; raise the limits of locked memory and of the device (ibv_devinfo -v)";
+    "look at dmesg; raise the limits of locked memory and of the device (ibv_devinfo -v); let a "
+    "virtual machine map the card's registers";
 constexpr const char* kFixWrite =
     "look at dmesg and at hw_counters of the port; if the device does not reach itself, run "
     "offload-rdma write between two machines";
@@ -21,6 +23,16 @@ constexpr const char* kFixCard =
     "offload-worker uses an emulator instead; in a virtual machine the kernel may offer no write "
     "combining";
 constexpr const char* kFixRings = "offload-worker --data-path cpu, and report this line";
+
+/// Returns the finding for parts that cannot be made: the initiator's, or else the device's.
+StepFinding explain_parts(const std::string& gpu, const core::Error& error) {
+  try {
+    static_cast<void>(make_launcher(gpu));
+  } catch (const core::Error&) {
+    return {StepVerdict::error, "initiator", error.what(), "correct --gpu, or use --gpu none"};
+  }
+  return {StepVerdict::error, "queue pairs", error.what(), kFixPairs};
+}
 
 /// Returns the finding for rings that cannot be made.
 StepFinding explain_rings(Rings kind, StepVerdict on_failure, const core::Error& error) {
@@ -87,7 +99,7 @@ bool BringUp::run_verbs() {
   try {
     environment.emplace(options_.run, signals_, kCompletions);
   } catch (const core::Error& error) {
-    return add({StepVerdict::error, "initiator", error.what(), "correct --gpu, or use --gpu none"});
+    return add(explain_parts(options_.run.gpu, error));
   }
   has_gpu_ = static_cast<bool>(environment->lanes().register_mapper());
   add({StepVerdict::good, "initiator", environment->initiator(), ""});

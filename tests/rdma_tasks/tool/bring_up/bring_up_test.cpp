@@ -100,6 +100,13 @@ TEST_F(BringUpTest, MemoryThatCannotBeLockedIsAnError) {
   expect("data path", StepVerdict::error, "none works");
 }
 
+// An mlx5 card whose registers cannot be mapped refuses them.
+TEST_F(BringUpTest, CompletionsThatCannotBeMadeAreNoFaultOfTheInitiator) {
+  fake().fail_call = "ibv_create_cq";
+  expect_error("queue pairs", "completion queue", "registers");
+  EXPECT_FALSE(has("initiator"));
+}
+
 TEST_F(BringUpTest, QueuePairsThatCannotBeMadeAreAnError) {
   fake().fail_call = "ibv_create_qp";
   expect_error("queue pairs", "make an RC queue pair on fake0", "dmesg");
