@@ -25,6 +25,7 @@ MODULE_PARM_DESC(netdev, "the network device whose addresses the card has");
 struct soft_device *device;
 static struct platform_device *parent;
 static struct net_device *network;
+static bool port_was_up;
 
 static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struct ib_udata *udata)
 {
@@ -66,9 +67,14 @@ static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struc
 	return 0;
 }
 
+static bool port_is_up(void)
+{
+	return netif_running(network) && netif_carrier_ok(network);
+}
+
 static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
 {
-	bool up = netif_running(network) && netif_carrier_ok(network);
+	bool up = port_is_up();
 
 	attr->state = up ? IB_PORT_ACTIVE : IB_PORT_DOWN;
 	attr->phys_state = up ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_DISABLED;
@@ -178,6 +184,22 @@ static const struct ib_device_ops operations = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, soft_context, ib),
 };
 
+/* Reports that the port went down or came up, as its network device did: the lock of networking is held. */
+static int network_event(struct notifier_block *block, unsigned long what, void *info)
+{
+	struct ib_event event = { .device = &device->ib, .element.port_num = 1 };
+	bool up = port_is_up();
+
+	if (netdev_notifier_info_to_dev(info) != network || up == port_was_up)
+		return NOTIFY_DONE;
+	port_was_up = up;
+	event.event = up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
+	ib_dispatch_event(&event);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block network_events = { .notifier_call = network_event };
+
 static int make_device(void)
 {
 	int error;
@@ -232,8 +254,14 @@ static int __init start(void)
 	if (error)
 		goto no_device;
 	error = start_card();
+	if (error)
+		goto no_card;
+	port_was_up = port_is_up();
+	error = register_netdevice_notifier(&network_events);
 	if (!error)
 		return 0;
+	stop_card();
+no_card:
 	remove_device();
 no_device:
 	platform_device_unregister(parent);
@@ -242,6 +270,7 @@ no_device:
 
 static void __exit stop(void)
 {
+	unregister_netdevice_notifier(&network_events);
 	stop_card();
 	remove_device();
 	platform_device_unregister(parent);
