@@ -15,11 +15,14 @@ struct WorkQueues {
   kernels::rdma::ReceiveQueue receive;
 };
 
-/// The network card of these samples: a model in memory, on a separate thread. A real program has a
-/// card, or an emulator over any device (docs/internals/gpu-rdma.md); kernels see no difference.
-/// C++17, as the samples are read by a CUDA compiler. Throws std::exception.
+/// The network card of these samples: a model in memory, on a separate thread, or the mlx5 card
+/// that the environment variable OFFLOAD_SAMPLE_CARD names. A real program has a card, or an
+/// emulator over any device (docs/internals/gpu-rdma.md); kernels see no difference. C++17, as the
+/// samples are read by a CUDA compiler. Throws std::exception.
 class SampleCard {
  public:
+  class Kind;
+
   SampleCard();
   SampleCard& operator=(SampleCard&&) = delete;
   ~SampleCard();
