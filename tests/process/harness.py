@@ -24,6 +24,8 @@ BACKEND = os.environ.get("OFFLOAD_BACKEND", "cpu")
 TRANSPORT = os.environ.get("OFFLOAD_TRANSPORT", "unix")
 # The sender of responses over rdma: a thread that posts them (cpu), or the back end (gpu).
 DATA_PATH = os.environ.get("OFFLOAD_DATA_PATH", "cpu")
+# The device of that machine: rxe0 of Soft-RoCE, or mlx5_0 of the software card (softcard/guest).
+RDMA_DEVICE = next((place.name for place in Path("/sys/class/infiniband").glob("*")), "none")
 # Sanitizers make the programs slower: time limits grow by this, and counts shrink.
 TIME_FACTOR = float(os.environ.get("OFFLOAD_TIME_FACTOR", "1"))
 SANITIZE = os.environ.get("OFFLOAD_SANITIZE", "").split(",")

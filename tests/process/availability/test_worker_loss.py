@@ -1,4 +1,5 @@
 """Workers die, hang and come late; requests are neither lost nor answered twice."""
+import os
 import random
 import re
 import signal
@@ -10,7 +11,7 @@ from asker import Asker, wait_for_progress
 from harness import LONG, PATIENCE, TIME_FACTOR, Load, needs_cpu_worker, wait_until
 from wire import WORKER_UNAVAILABLE, Wire, frame, payloads, reverse
 
-KILLS = 20
+KILLS = int(os.environ.get("OFFLOAD_KILLS", "20"))
 # A worker that a signal has stopped counts as gone after five keep-alive intervals of a second.
 SILENCE = 10 + PATIENCE
 
