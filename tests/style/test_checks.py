@@ -321,6 +321,8 @@ def test_coverage_finds_what_is_not_there(tree, there, instead, finding):
 GPU_TEST = 'offload_unit_test(good_program SOURCES good_test.cpp GPU Good.*)\n'
 GUEST_TEST = ("offload_guest_program(good_program SOURCES good_test.cpp)\n"
               "offload_guest_test(rdma.good scripts/rdma-guest -- $<TARGET_FILE:good_program>)\n")
+CARD_TEST = ("offload_guest_program(good_program SOURCES good_test.cpp)\n"
+             "offload_softcard_gtest(softcard.good good_program {} CARD --strict)\n")
 MODEL = '#include "softcard/card/card.hpp"\nTEST(Good, Works) {}\n'
 
 
@@ -338,6 +340,10 @@ MODEL = '#include "softcard/card/card.hpp"\nTEST(Good, Works) {}\n'
      "offload_pytest(pytest report ${CMAKE_CURRENT_SOURCE_DIR}/test_good.py::test_it)\n"
      "offload_guest_test(rdma.good --rootdir ${CMAKE_CURRENT_SOURCE_DIR} ${pytest})\n", "test | CPU, Soft-RoCE"),
     ("tests/CMakeLists.txt", GPU_TEST.replace("Good.*", "*/gpu"), "test, by hand | CPU, GPU"),
+    ("tests/CMakeLists.txt", CARD_TEST.format("Good.*-Good.Fails"), "test | CPU, soft card"),
+    ("tests/process/CMakeLists.txt", "offload_softcard_test(softcard.good COMMAND pytest "
+     "${PROJECT_SOURCE_DIR}/tests/process/test_good.py)\nset(files good)\n" + GUEST_TEST.replace("rdma.good", "softcard.it"),
+     "test | CPU, soft card"),
 ])
 def test_coverage_fills_in_where_a_test_runs_and_on_what(tree, path, text, columns):
     plant(tree, "tests/good.hpp", "#pragma once\nclass Good;\n")
@@ -353,6 +359,8 @@ def test_coverage_fills_in_where_a_test_runs_and_on_what(tree, path, text, colum
 
 
 @pytest.mark.parametrize("path, text, finding", [
+    ("tests/CMakeLists.txt", CARD_TEST.format("Better.*"), "A1 names good_test, which no command runs"),
+    ("tests/CMakeLists.txt", CARD_TEST.format("-Good.*"), "A1 names good_test, which no command runs"),
     ("tests/CMakeLists.txt", "\n", "A1 names good_test, which no command runs"),
     ("tests/process/CMakeLists.txt", "\n", "A1 names test_good.py::test_it, which no command runs"),
     ("tests/other/good_test.cpp", "TEST(Other, Works) {}\n", "A1 names good_test, which is in several files"),
