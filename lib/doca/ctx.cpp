@@ -18,6 +18,26 @@ void doca_ctx::change_state(doca_ctx_states to) noexcept {
   if (state_callback != nullptr) state_callback(user_data, this, from, to);
 }
 
+void doca_ctx::start() {
+  context().set_state_callback(follow_start, this);
+  context().start();
+  if (context().state() == Context::State::running) {
+    change_state(DOCA_CTX_STATE_RUNNING);
+  } else if (state == DOCA_CTX_STATE_IDLE) {
+    change_state(DOCA_CTX_STATE_STARTING);
+  }
+}
+
+/// Follows a start that took turns of the engine.
+void doca_ctx::follow_start(Context&, Context::State from, Context::State to, void* ctx) {
+  auto& self = *static_cast<doca_ctx*>(ctx);
+  if (self.state != DOCA_CTX_STATE_STARTING || from != Context::State::starting) return;
+  if (to == Context::State::running) self.change_state(DOCA_CTX_STATE_RUNNING);
+  if (to != Context::State::idle) return;
+  self.change_state(DOCA_CTX_STATE_STOPPING);
+  self.pe->stopping.push_back(&self);  // there is room; the end of the turn makes it idle
+}
+
 void doca_ctx::task_ended(doca_task& task, doca_error_t status) noexcept {
   task.status = status;
   // The context is in its stop(), which may be a call of the program: the callback has to wait.
@@ -29,13 +49,14 @@ void doca_ctx::task_ended(doca_task& task, doca_error_t status) noexcept {
     ++ended_;
     return;
   }
-  if (status != DOCA_SUCCESS) stop();
+  if (status != DOCA_SUCCESS && stops_on_failure()) stop();
   task.call_back();
 }
 
 bool doca_ctx::stop() noexcept {
   change_state(DOCA_CTX_STATE_STOPPING);
-  if (context().state() == Context::State::running) context().stop();
+  const Context::State own = context().state();
+  if (own == Context::State::running || own == Context::State::starting) context().stop();
   if (!pe->in_turn && can_be_idle()) {
     change_state(DOCA_CTX_STATE_IDLE);
     return true;
@@ -69,9 +90,9 @@ doca_error_t doca_ctx_start(doca_ctx* ctx) {
   if (ctx->state != DOCA_CTX_STATE_IDLE || ctx->pe == nullptr || !ctx->is_configured()) {
     return DOCA_ERROR_BAD_STATE;
   }
-  const doca_error_t result = guarded(__func__, [&] { ctx->context().start(); });
-  if (result == DOCA_SUCCESS) ctx->change_state(DOCA_CTX_STATE_RUNNING);
-  return result;
+  const doca_error_t result = guarded(__func__, [&] { ctx->start(); });
+  if (result != DOCA_SUCCESS) return result;
+  return ctx->context().state() == Context::State::starting ? DOCA_ERROR_IN_PROGRESS : result;
 }
 
 doca_error_t doca_ctx_stop(doca_ctx* ctx) {

@@ -1,15 +1,11 @@
 #include <limits>
-#include <memory>
-#include <optional>
 
-#include "core/log.hpp"
 #include "device/device.hpp"
 #include "doca/buf.hpp"
 #include "doca/device.hpp"
 #include "doca/guard.hpp"
 #include "doca/include/doca_dma.h"
-#include "doca/pe.hpp"
-#include "progress/task_pool.hpp"
+#include "doca/task_set.hpp"
 #include "tasks/copy/memory_copy_context.hpp"
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
@@ -18,14 +14,6 @@ using offload::copy::MemoryCopyContext;
 using offload::core::Status;
 using offload::memory::BufferRef;
 using offload::progress::Task;
-using CopyPool = offload::progress::TaskPool<CopyTask>;
-
-namespace {
-
-/// The most tasks of a context: far more than a copy engine has.
-constexpr std::uint32_t kMostTasks = 65536;
-
-}  // namespace
 
 struct doca_dma_task_memcpy final : doca_task {
   Status prepare() noexcept override;
@@ -45,17 +33,14 @@ struct doca_dma final : doca_ctx {
   explicit doca_dma(doca_dev& dev) : device(dev) {}
 
   offload::progress::Context& context() noexcept override { return copies; }
-  [[nodiscard]] bool is_configured() const noexcept override { return pool.has_value(); }
-  [[nodiscard]] bool has_all_tasks() const noexcept override {
-    return !pool || pool->available() == pool->size();
-  }
+  [[nodiscard]] bool is_configured() const noexcept override { return tasks.is_configured(); }
+  [[nodiscard]] bool has_all_tasks() const noexcept override { return tasks.has_all(); }
 
   static void copied(Task& task, void* dma) noexcept;
 
   DeviceUse device;
   MemoryCopyContext copies{"dma"};
-  std::optional<CopyPool> pool;
-  std::unique_ptr<doca_dma_task_memcpy[]> tasks;  ///< in the order of the pool's
+  TaskSet<doca_dma_task_memcpy, CopyTask> tasks;
   doca_dma_task_memcpy_completion_cb_t completed = nullptr;
   doca_dma_task_memcpy_completion_cb_t failed = nullptr;
 };
@@ -90,7 +75,7 @@ void doca_dma_task_memcpy::call_back() noexcept {
 }
 
 void doca_dma_task_memcpy::release() noexcept {
-  static_cast<void>(dma().pool->release(*copy()));
+  dma().tasks.release(*this);
 }
 
 void doca_dma::copied(Task& task, void* dma) noexcept {
@@ -135,7 +120,7 @@ doca_error_t doca_dma_cap_task_memcpy_get_max_buf_list_len(const doca_devinfo* d
 
 doca_error_t doca_dma_cap_get_max_num_tasks(doca_dma* dma, uint32_t* max_num_tasks) {
   if (any_null(dma, max_num_tasks)) return DOCA_ERROR_INVALID_VALUE;
-  *max_num_tasks = kMostTasks;
+  *max_num_tasks = kMostTasksOfContext;
   return DOCA_SUCCESS;
 }
 
@@ -163,15 +148,13 @@ doca_error_t doca_dma_task_memcpy_set_conf(doca_dma* dma,
                                            doca_dma_task_memcpy_completion_cb_t failed,
                                            uint32_t num_memcpy_tasks) {
   if (dma == nullptr || completed == nullptr || failed == nullptr || num_memcpy_tasks == 0 ||
-      num_memcpy_tasks > kMostTasks) {
+      num_memcpy_tasks > kMostTasksOfContext) {
     return DOCA_ERROR_INVALID_VALUE;
   }
   if (dma->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
   if (dma->graph_nodes != 0) return DOCA_ERROR_IN_USE;  // instances may have its tasks
   return guarded(__func__, [&] {
-    dma->pool.reset();
-    dma->tasks = std::make_unique<doca_dma_task_memcpy[]>(num_memcpy_tasks);
-    dma->pool.emplace(dma->copies, num_memcpy_tasks, CopyPool::Receiver{&doca_dma::copied, dma});
+    dma->tasks.configure(dma->copies, num_memcpy_tasks, {&doca_dma::copied, dma});
     dma->completed = completed;
     dma->failed = failed;
   });
@@ -181,36 +164,17 @@ doca_error_t doca_dma_task_memcpy_alloc_init(doca_dma* dma, const doca_buf* src,
                                              doca_data user_data, doca_dma_task_memcpy** task) {
   if (any_null(dma, src, dst, task)) return DOCA_ERROR_INVALID_VALUE;
   if (dma->state != DOCA_CTX_STATE_RUNNING) return DOCA_ERROR_BAD_STATE;
-  CopyTask* const copy = dma->pool->allocate();
-  if (copy == nullptr) return DOCA_ERROR_NO_MEMORY;
-  const auto index = static_cast<std::size_t>(copy - dma->pool->tasks().data());
-  doca_dma_task_memcpy& allocated = dma->tasks[index];
-  copy->user_data = &allocated;
-  allocated.ctx = dma;
-  allocated.task = copy;
-  allocated.user_data = user_data;
-  allocated.status = DOCA_SUCCESS;
-  allocated.source = src;
-  allocated.destination = dst;
-  *task = &allocated;
+  doca_dma_task_memcpy* const allocated = dma->tasks.allocate(*dma, user_data);
+  if (allocated == nullptr) return DOCA_ERROR_NO_MEMORY;
+  allocated->source = src;
+  allocated->destination = dst;
+  *task = allocated;
   return DOCA_SUCCESS;
 }
 
 doca_task* doca_dma_task_memcpy_as_task(doca_dma_task_memcpy* task) {
   return task;
 }
-
-namespace {
-
-bool may_be_set(const doca_dma_task_memcpy* task, const char* call) noexcept {
-  if (task == nullptr) return false;
-  if (task->task != nullptr && !task->in_flight()) return true;
-  offload::core::log_error("{}: the task is {}", call,
-                           task->task == nullptr ? "free" : "in flight");
-  return false;
-}
-
-}  // namespace
 
 void doca_dma_task_memcpy_set_src(doca_dma_task_memcpy* task, const doca_buf* src) {
   if (may_be_set(task, __func__)) task->source = src;

@@ -55,9 +55,12 @@ struct doca_ctx {
   [[nodiscard]] virtual bool is_configured() const noexcept = 0;
   /// Returns whether the program holds no task of it.
   [[nodiscard]] virtual bool has_all_tasks() const noexcept = 0;
+  /// Returns whether a task that fails stops it.
+  [[nodiscard]] virtual bool stops_on_failure() const noexcept { return true; }
 
+  /// Starts the context; it may be starting after that. Throws Error.
+  void start();
   /// For a receiver: reports the end of a task with `status`, or keeps it for the end of the turn.
-  /// A failure stops the context.
   void task_ended(doca_task& task, doca_error_t status) noexcept;
   /// Stops a running context. Returns whether it is idle.
   bool stop() noexcept;
@@ -75,6 +78,10 @@ struct doca_ctx {
   std::size_t graph_nodes = 0;  ///< of graphs, which run tasks of it
 
  private:
+  static void follow_start(offload::progress::Context& context,
+                           offload::progress::Context::State from,
+                           offload::progress::Context::State to, void* ctx);
+
   doca_task* first_ended_ = nullptr;
   doca_task* last_ended_ = nullptr;
   std::size_t ended_ = 0;

@@ -1,6 +1,6 @@
 /// Contexts: what all objects that work on tasks have in common.
 ///
-/// A context is idle, running or stopping. It is configured while it is idle and connected to a
+/// A context is idle, starting, running or stopping. It is configured while it is idle and connected to a
 /// progress engine before it is started. All calls return DOCA_ERROR_INVALID_VALUE if an argument is
 /// NULL. One thread: that of its progress engine.
 #ifndef DOCA_CTX_H_
@@ -33,8 +33,10 @@ typedef void (*doca_ctx_state_changed_callback_t)(const union doca_data user_dat
                                                   enum doca_ctx_states prev_state,
                                                   enum doca_ctx_states next_state);
 
-/// DOCA_ERROR_BAD_STATE if it is not idle, is connected to no progress engine or lacks its
-/// configuration.
+/// Starts the context. DOCA_SUCCESS: it is running. DOCA_ERROR_IN_PROGRESS: it is starting, and
+/// doca_pe_progress() makes it running, or idle by way of stopping if the start fails; only clients
+/// and consumers of DOCA Comch do that. DOCA_ERROR_BAD_STATE if it is not idle, is connected to no
+/// progress engine or lacks its configuration.
 doca_error_t doca_ctx_start(struct doca_ctx *ctx);
 /// Stops the context. DOCA_SUCCESS: it is idle. DOCA_ERROR_IN_PROGRESS: it is stopping, because
 /// tasks are in flight or not freed yet, or the call came from a callback of
