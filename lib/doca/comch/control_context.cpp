@@ -1,0 +1,229 @@
+#include "doca/comch/control_context.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace offload::doca {
+
+using core::Error;
+using core::ErrorCode;
+using core::Status;
+
+namespace {
+
+/// The time that a stop waits for the peers to close their ends.
+constexpr core::Duration kLongestEnd = std::chrono::milliseconds(500);
+/// Pause of a sleeping engine where something is found by polling only.
+constexpr core::Duration kPause = std::chrono::milliseconds(1);
+/// Up to this number of connections, each is read in each turn; above it, only after an event.
+constexpr std::size_t kFewConnections = 4;
+/// Messages of a connection in one turn.
+constexpr int kFramesAtOnce = 64;
+
+}  // namespace
+
+std::shared_ptr<ComchConnection> ControlContext::find(
+    const ComchConnection* connection) const noexcept {
+  const auto found = std::find_if(connections_.begin(), connections_.end(),
+                                  [&](const auto& each) { return each.get() == connection; });
+  return found != connections_.end() ? *found : nullptr;
+}
+
+Introduction ControlContext::introduction(std::uint64_t token) const noexcept {
+  Introduction own;
+  own.longest_message = longest_message_;
+  own.receive_queue = receive_queue_;
+  own.token = token;
+  return own;
+}
+
+Introduction ControlContext::read_introduction(std::span<const std::byte> payload) {
+  Introduction peer;
+  check_message(payload.size() >= sizeof peer);
+  std::memcpy(&peer, payload.data(), sizeof peer);
+  if (peer.version != Introduction::kVersion) {
+    throw Error(ErrorCode::unsupported_version, "the peer is of another version of this library");
+  }
+  check_message(peer.longest_message <= kMostMessage && peer.receive_queue != 0 &&
+                peer.receive_queue <= kMostQueue);
+  return peer;
+}
+
+void ControlContext::check_message(bool is_valid) {
+  if (!is_valid) throw Error(ErrorCode::bad_message, "the peer sent an invalid frame");
+}
+
+ComchConnection& ControlContext::add(std::unique_ptr<Link> link, std::uint64_t token,
+                                     const Introduction& peer, bool is_server) {
+  return *connections_.emplace_back(
+      std::make_shared<ComchConnection>(*this, std::move(link), token, peer, is_server));
+}
+
+Status ControlContext::on_submit(progress::Task& task) noexcept {
+  auto& send = static_cast<MessageTask&>(task);
+  if (!send.connection || &send.connection->owner() != this) return ErrorCode::invalid_value;
+  ComchConnection& connection = *send.connection;
+  if (!connection.is_open()) return ErrorCode::not_connected;
+  if (send.message.size() > connection.longest_message_) return ErrorCode::invalid_value;
+  try {
+    if (connection.credit_ == 0 || !connection.waiting_.empty()) {
+      connection.waiting_.push_back(&send);
+    } else {
+      send_now(connection, send);
+    }
+    return {};
+  } catch (const Error&) {
+    return {};  // the next turn finds that the peer is gone; the task is in ended_
+  } catch (const std::bad_alloc&) {
+    return ErrorCode::no_memory;
+  }
+}
+
+void ControlContext::send_now(ComchConnection& connection, MessageTask& task) {
+  connection.link_->keep({ComchFrame::message}, task.message);
+  ended_.push_back({&task, {}});
+  --connection.credit_;
+  connection.link_->flush();
+}
+
+bool ControlContext::on_poll(std::size_t most) {
+  if (state() == State::stopping) return poll_ending();
+  bool worked = poll_streams();
+  for (std::size_t i = 0; i < connections_.size() && state() == State::running; ++i) {
+    const std::shared_ptr<ComchConnection> connection = connections_[i];
+    worked = poll_connection(*connection) || worked;
+  }
+  return complete_ended(most) || worked;
+}
+
+bool ControlContext::poll_connection(ComchConnection& connection) {
+  bool worked = false;
+  try {
+    for (const ComchConnection::Notice& notice : connection.take_notices()) {
+      announce(connection, notice.consumer, notice.is_new);
+      worked = true;
+    }
+    connection.link_->flush();
+    if (!connection.is_readable_ && connections_.size() > kFewConnections) return worked;
+    connection.is_readable_ = false;
+    for (int i = 0; i < kFramesAtOnce; ++i) {
+      const auto frame = connection.link_->next_frame(kMostMessage);
+      if (!frame) return worked;
+      worked = true;
+      take_frame(connection, *frame);
+      if (!connection.is_open() || state() != State::running) break;
+    }
+    connection.is_readable_ = true;  // maybe: it was not read to the end
+  } catch (const Error& error) {
+    core::log_info("{}: a connection has ended: {}", name(), error.what());
+    remove(connection);
+    on_closed(connection);
+    worked = true;
+  }
+  connection.drop_closed();
+  return worked;
+}
+
+void ControlContext::take_frame(ComchConnection& connection, const Link::Frame& frame) {
+  const FrameHead& head = frame.head;
+  switch (head.kind) {
+    case ComchFrame::message: {
+      check_message(connection.taken_ < receive_queue_ && frame.payload.size() <= longest_message_);
+      ++connection.taken_;
+      // The const_cast is safe: the bytes are in a buffer of the link.
+      events_->on_message(connection,
+                          {const_cast<std::byte*>(frame.payload.data()), frame.payload.size()});
+      if (!connection.is_open() || connection.taken_ < (receive_queue_ + 1) / 2) return;
+      connection.link_->send({ComchFrame::credit, 0, std::exchange(connection.taken_, 0)});
+      return;
+    }
+    case ComchFrame::credit:
+      check_message(head.first <= kMostQueue - std::min(connection.credit_, kMostQueue));
+      connection.credit_ += head.first;
+      while (connection.credit_ != 0 && !connection.waiting_.empty()) {
+        auto& task = static_cast<MessageTask&>(*connection.waiting_.front());
+        connection.waiting_.pop_front();
+        send_now(connection, task);
+      }
+      return;
+    case ComchFrame::consumer_new: reach_consumer(connection, head.first); return;
+    case ComchFrame::consumer_gone:
+      if (connection.remove_remote(head.first)) {
+        events_->on_consumer(connection, head.first, false);
+      }
+      return;
+    default: check_message(false);
+  }
+}
+
+bool ControlContext::complete_ended(std::size_t most) {
+  bool worked = false;
+  for (; most != 0 && !ended_.empty(); --most) {
+    const Ended ended = ended_.front();
+    ended_.pop_front();
+    complete(*ended.task, ended.status);  // may submit and stop
+    worked = true;
+  }
+  return worked;
+}
+
+void ControlContext::remove(ComchConnection& connection) noexcept {
+  connection.close();
+  for (progress::Task* const task : connection.waiting_) {
+    ended_.push_back({static_cast<MessageTask*>(task), ErrorCode::connection_reset});
+  }
+  connection.waiting_.clear();
+  std::erase_if(connections_, [&](const auto& each) { return each.get() == &connection; });
+}
+
+void ControlContext::disconnect(ComchConnection& connection) noexcept {
+  const std::shared_ptr<ComchConnection> kept = find(&connection);
+  if (kept) remove(connection);
+}
+
+progress::Context::Step ControlContext::on_stop() noexcept {
+  complete_ended(ended_.size());
+  close_streams();
+  for (const auto& connection : connections_) connection->waiting_.clear();
+  end_of_stop_ = core::Clock::now() + kLongestEnd;
+  return connections_.empty() ? Step::done : Step::in_progress;
+}
+
+bool ControlContext::poll_ending() {
+  std::array<std::byte, 4096> unread;
+  for (std::size_t i = 0; i < connections_.size();) {
+    ComchConnection& connection = *connections_[i];
+    try {
+      Link& link = *connection.link_;
+      if (link.flush() && !std::exchange(connection.has_ended_output_, true)) link.end_output();
+      for (int j = 0; j < kFramesAtOnce && link.receive_into(unread) != 0; ++j) continue;
+      ++i;
+    } catch (const Error&) {
+      remove(connection);  // the peer has closed its end
+    }
+  }
+  if (core::Clock::now() >= end_of_stop_) close_all();
+  if (!connections_.empty()) return false;
+  stopped();
+  return true;
+}
+
+void ControlContext::close_all() noexcept {
+  close_streams();
+  while (!connections_.empty()) remove(*connections_.back());
+  ended_.clear();
+}
+
+core::Duration ControlContext::arm() {
+  if (!ended_.empty()) return {};
+  const bool has_output = std::any_of(connections_.begin(), connections_.end(),
+                                      [](const auto& each) { return each->link_->has_output(); });
+  return has_output || has_pending_streams() || state() != State::running ? kPause
+                                                                          : core::Duration::max();
+}
+
+}  // namespace offload::doca

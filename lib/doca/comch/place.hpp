@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comch/keys/keyring.hpp"
+#include "core/fd.hpp"
+#include "doca/comch/link.hpp"
+#include "net/own_file.hpp"
+#include "net/tls/context.hpp"
+
+namespace offload::doca {
+
+/// The address at which the servers for a host's function and their clients meet.
+///
+/// By default it is a socket in the user's runtime folder, one for each function and server name.
+/// OFFLOAD_DOCA_COMCH gives functions another one: "b1:00.0=tcp:HOST:PORT" or
+/// "b1:00.0=unix:PATH", separated by commas. A network needs a key, whose file
+/// OFFLOAD_DOCA_COMCH_KEY_FILE names.
+struct ComchPlace {
+  /// The place of the function with that PCI address and of a server's name. Throws Error:
+  /// invalid_value for a malformed variable, not_permitted without a key.
+  static ComchPlace of(const std::string& pci_address, const std::string& server_name);
+
+  [[nodiscard]] bool is_network() const noexcept { return path.empty(); }
+  [[nodiscard]] std::string to_string() const;
+
+  std::string path;  ///< of a socket; empty: a network
+  std::string host;
+  std::uint16_t port = 0;
+  std::shared_ptr<const comch::Keyring> keys;  ///< of a network
+};
+
+/// Accepts the streams of clients. One thread.
+class StreamListener {
+ public:
+  /// Throws Error: in_use if another server is there.
+  explicit StreamListener(const ComchPlace& place);
+
+  /// Returns the next stream, whose handshake has to be continued; null if there is none.
+  std::unique_ptr<Link> accept();
+  /// Readable when accept() has something to do.
+  [[nodiscard]] const std::vector<core::Fd>& sockets() const noexcept { return sockets_; }
+
+ private:
+  std::vector<core::Fd> sockets_;
+  std::optional<net::OwnFile> file_;
+  std::optional<net::TlsContext> tls_;
+};
+
+/// A stream to a server that is being opened. One thread.
+class Dial {
+ public:
+  /// Begins. Throws Error if it fails at once.
+  explicit Dial(const ComchPlace& place);
+
+  /// Returns the link once it is open, else null; then it has to be called again. Throws Error:
+  /// not_connected if there is no server, not_permitted if it does not have the key.
+  std::unique_ptr<Link> poll();
+
+ private:
+  core::Fd socket_;  ///< until it is connected
+  std::unique_ptr<Link> link_;
+  std::optional<net::TlsContext> tls_;
+};
+
+}  // namespace offload::doca

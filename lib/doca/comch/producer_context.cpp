@@ -1,0 +1,101 @@
+#include <array>
+#include <utility>
+
+#include "core/error.hpp"
+#include "doca/comch/control_context.hpp"
+#include "doca/comch/data_contexts.hpp"
+
+namespace offload::doca {
+
+using core::ErrorCode;
+using core::Status;
+using Progress = RemoteConsumer::Progress;
+
+progress::Context::Step ProducerContext::on_start() {
+  if (!connection_->is_open()) {
+    throw core::Error(ErrorCode::not_connected, "the connection is closed");
+  }
+  return Step::done;
+}
+
+Status ProducerContext::on_submit(progress::Task& task) noexcept {
+  auto& send = static_cast<DataTask&>(task);
+  // The head, the immediate bytes and the buffers.
+  std::array<iovec, 2 + kMostSentBuffers> pieces{};
+  std::size_t count = 1;
+  if (send.immediate.size() > kMostImmediate) return ErrorCode::invalid_value;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    // The const_cast is safe: sendmsg(2) only reads them.
+    if (!bytes.empty()) {
+      pieces[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+    }
+  };
+  add(send.immediate);
+  std::uint64_t length = 0;
+  if (send.buffer && !send.buffer->fits(kMostSentBuffers)) return ErrorCode::invalid_value;
+  for (const memory::Buffer* each = send.buffer.get(); each != nullptr; each = each->next()) {
+    add(each->data());
+    length += each->data().size();
+  }
+  if (length > kMostMessageData) return ErrorCode::invalid_value;
+  if (!send.receiver_) send.receiver_ = connection_->find_consumer(send.consumer);
+  if (!send.receiver_) return ErrorCode::not_connected;
+  const Status status =
+      send.receiver_->send(std::span(pieces).first(count), id_,
+                           static_cast<std::uint32_t>(send.immediate.size()), send.progress_);
+  if (!status.ok()) send.receiver_.reset();
+  return status;
+}
+
+bool ProducerContext::on_poll(std::size_t most) {
+  const bool worked = complete_sent(most);
+  if (state() != State::stopping || first_in_flight() != nullptr) return worked;
+  stopped();
+  return true;
+}
+
+bool ProducerContext::complete_sent(std::size_t most) {
+  bool worked = false;
+  for (auto* task = static_cast<DataTask*>(first_in_flight()); task != nullptr && most != 0;
+       --most) {
+    auto* const next = static_cast<DataTask*>(next_in_flight(*task));
+    if (task->progress_.load(std::memory_order_acquire) ==
+        Progress::sending) {  // pairs with its store
+      worked = task->receiver_->flush() || worked;
+    }
+    const Progress progress =
+        task->progress_.load(std::memory_order_acquire);  // pairs with its store
+    if (progress != Progress::sending) {
+      task->receiver_.reset();
+      complete(*task, progress == Progress::sent ? Status{} : ErrorCode::connection_reset);
+      worked = true;
+      if (state() != State::running) return true;
+    }
+    task = next;
+  }
+  return worked;
+}
+
+/// A message that has begun must be sent whole: the consumer expects all of its bytes.
+progress::Context::Step ProducerContext::on_stop() noexcept {
+  for (auto* task = static_cast<DataTask*>(first_in_flight()); task != nullptr;) {
+    auto* const next = static_cast<DataTask*>(next_in_flight(*task));
+    const Progress progress =
+        task->progress_.load(std::memory_order_acquire);  // pairs with its store
+    if (progress != Progress::sending) {
+      task->receiver_.reset();
+      complete(*task, progress == Progress::sent ? Status{} : ErrorCode::connection_reset);
+    }
+    task = next;
+  }
+  return first_in_flight() == nullptr ? Step::done : Step::in_progress;
+}
+
+void ProducerContext::on_abandon() noexcept {
+  for (auto* task = static_cast<DataTask*>(first_in_flight()); task != nullptr;
+       task = static_cast<DataTask*>(next_in_flight(*task))) {
+    task->receiver_->close();
+  }
+}
+
+}  // namespace offload::doca
