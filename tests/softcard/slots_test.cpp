@@ -1,5 +1,6 @@
 #include "comch/transport/rdma/slots.hpp"
 
+#include <csignal>
 #include <cstdlib>
 #include <deque>
 #include <random>
@@ -34,9 +35,9 @@ class SlotsTest : public testing::Test {
     server_.requester.set_wakeup(channel::Wakeup::engine);
   }
 
-  static comch::Adapters::Place find_place() {
+  comch::Adapters::Place find_place() {
     const char* const address = std::getenv("RDMA_GUEST_ADDRESS");
-    return comch::Adapters({}).find(net::resolve(address, 4711, true).front());
+    return adapters_.find(net::resolve(address, 4711, true).front());
   }
   /// Looks for the worker's next request once, and answers it.
   void serve() {
@@ -50,6 +51,7 @@ class SlotsTest : public testing::Test {
               kernels::rdma::WorkResult::done);
   }
 
+  comch::Adapters adapters_{rdma::PathChoice{}};
   comch::Adapters::Place place_ = find_place();
   channel::ChannelMemory server_memory_{0, kDepth, kLongest, -1};
   kernels::ChannelView server_view_ = server_memory_.endpoint().view;
@@ -64,7 +66,7 @@ class SlotsTest : public testing::Test {
 };
 
 TEST_F(SlotsTest, EachAnswerIsRight) {
-  constexpr std::size_t kMessages = 3000;
+  constexpr std::size_t kMessages = 1000;
   std::minstd_rand random(7);
   std::deque<Bytes> asked;
   std::size_t posted = 0;
@@ -92,6 +94,28 @@ TEST_F(SlotsTest, EachAnswerIsRight) {
     ++taken;
     latest = std::chrono::steady_clock::now();
   }
+}
+
+/// The same on a card that the test resets.
+class ResetChannel : public SlotsTest {};
+
+// Nothing that is posted completes any more, and no queue pair changes its state.
+TEST_F(ResetChannel, FailsByTheEventAlone) {
+  const char* const card = std::getenv("SOFTCARD_PID");
+  ASSERT_NE(card, nullptr);
+  ASSERT_EQ(::kill(std::atoi(card), SIGUSR1), 0);
+  std::string failed;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (failed.empty()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    server_.engine.progress();
+    ASSERT_EQ(proxy_->failure(), nullptr);
+    failed = adapters_.log_events();
+  }
+  EXPECT_EQ(failed, "mlx5_0");
+  server_.engine.progress();
+  ASSERT_NE(proxy_->failure(), nullptr);
+  EXPECT_EQ(*proxy_->failure(), "mlx5_0 has failed");
 }
 
 }  // namespace
