@@ -243,7 +243,7 @@ Card::Result Card::carry_out(QueuePair& pair, const Entry& entry, Syndrome& synd
     syndrome = gather(pair, entry, message_);
     return syndrome == Syndrome::none ? Result::done : Result::failed;
   }
-  if (work.opcode == Opcode::wait) return await(work.awaited, syndrome);
+  if (work.opcode == Opcode::wait) return await(pair, work.awaited, syndrome);
   if (pair.format == EntryFormat::raw_packet) return send_frame(pair, entry, syndrome);
   return ask_peer(pair, entry, syndrome, bytes);
 }
@@ -339,11 +339,11 @@ Card::Result Card::without_receive(QueuePair& pair, std::uint8_t rnr_timer,
 }
 
 /// Checks whether the clock, or the other completion queue, has reached the awaited value.
-Card::Result Card::await(const Awaited& awaited, Syndrome& syndrome) const {
+Card::Result Card::await(const QueuePair& pair, const Awaited& awaited, Syndrome& syndrome) const {
   std::uint64_t newest = kernels::rdma::now_ns();
   if (!awaited.is_time) {
     const auto queue = completions_.find(awaited.completions);
-    if (queue == completions_.end()) {
+    if (queue == completions_.end() || !pair.may_wait) {
       syndrome = Syndrome::local_queue_operation;
       return Result::failed;
     }

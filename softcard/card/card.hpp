@@ -36,6 +36,9 @@ struct PairLayout {
   std::uint32_t came = 0;
   std::uint32_t domain = 0;
   bool is_unreliable = false;  ///< its peer acknowledges nothing
+  bool has_record = true;      ///< for its sends; else a doorbell says how far there are sends
+  /// Its entries may wait for completions of other queues ("cross-channel master").
+  bool may_wait = true;
 };
 
 /// A change of a queue pair: the fields that have a value.
@@ -165,6 +168,7 @@ class Card {
     State state = State::sending;
     std::uint32_t peer = 0;  ///< its number
     bool is_unreliable = false;
+    bool may_wait = true;
     bool is_owned = false;  ///< by a process: it was made by its layout
     std::uint32_t next_psn = 0;
     std::uint32_t expected_psn = 0;
@@ -214,7 +218,8 @@ class Card {
   void take_answer(QueuePair& pair, const DatagramHeader& header, std::span<const std::byte> bytes);
   void take_request(QueuePair& pair, const DatagramHeader& header,
                     std::span<const std::byte> bytes);
-  Result await(const kernels::rdma::Awaited& awaited, Syndrome& syndrome) const;
+  Result await(const QueuePair& pair, const kernels::rdma::Awaited& awaited,
+               Syndrome& syndrome) const;
   Result send_frame(QueuePair& pair, const Entry& entry, Syndrome& syndrome);
   Result deliver_frame(QueuePair& peer, std::span<const std::byte> frame);
 

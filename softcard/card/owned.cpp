@@ -38,6 +38,7 @@ void Card::add(const PairLayout& layout) {
   sends.ring = layout.sends;
   sends.number = layout.number;
   sends.record = layout.send_record;
+  sends.has_record = layout.has_record;
   auto rung = std::make_unique<std::uint64_t>(0);
   sends.doorbell = rung.get();
   std::unique_ptr<Receives> own;
@@ -63,6 +64,7 @@ void Card::add(const PairLayout& layout) {
   pair.state = State::reset;
   pair.is_owned = true;
   pair.is_unreliable = layout.is_unreliable;
+  pair.may_wait = layout.may_wait;
   pairs_.emplace(layout.number, std::move(pair));
 }
 
@@ -92,6 +94,7 @@ void Card::ring(std::uint32_t number, std::optional<std::uint64_t> doorbell) {
   if (found == pairs_.end() || found->second.sends.ring.blocks == 0) return;
   QueuePair& pair = found->second;
   if (pair.state == State::reset || pair.entries.has_fault()) return;
+  if (!doorbell && !pair.sends.has_record) return;
   // Any value that differs from the one before is a doorbell, and the lowest byte means nothing.
   constexpr std::uint64_t kTurn = std::uint64_t{0xff} << 24;
   const std::uint64_t turn = ~*pair.rung & kTurn;

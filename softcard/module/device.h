@@ -30,6 +30,7 @@ struct area {
 
 struct soft_pd {
 	struct ib_pd ib;
+	struct ib_ucontext *owner; /* NULL: the kernel */
 	u32 number;
 };
 
@@ -51,6 +52,7 @@ struct soft_cq {
 	struct ib_cq ib;
 	struct area entries, record;
 	u32 number;
+	struct soft_object *devx; /* not made by verbs */
 	/* The kernel's own */
 	bool is_kernel, is_armed;
 	struct list_head held;
@@ -66,6 +68,7 @@ struct soft_srq {
 	struct area entries, record;
 	struct ib_srq_attr attr;
 	u32 number;
+	struct soft_object *devx; /* not made by verbs */
 };
 
 struct soft_qp {
@@ -83,7 +86,10 @@ struct soft_device {
 
 struct soft_context {
 	struct ib_ucontext ib;
+	bool has_devx;
 };
+
+struct soft_object;
 
 extern struct soft_device *device;
 extern struct xarray cqs, srqs, qps;
@@ -133,11 +139,17 @@ extern const struct uapi_definition softcard_definitions[];
 void free_uar(struct rdma_user_mmap_entry *entry);
 int map_uar(struct ib_ucontext *context, struct vm_area_struct *vma);
 /* Returns whether a page of doorbells with this number is one of this owner. */
-bool owns_uar(struct ib_udata *udata, u32 number);
+bool owns_uar(struct ib_ucontext *owner, u32 number);
+struct ib_ucontext *owner_of(struct ib_udata *udata);
 int map_page(struct vm_area_struct *vma, struct page *page);
 
 /* memory.c: protection domains and memory */
 u32 number_of(struct ib_pd *ib);
+/* Returns whether a protection domain with this number is one of this owner. */
+bool owns_pd(struct ib_ucontext *owner, u32 number);
+
+/* devx.c: the card's own commands */
+extern const struct uapi_definition devx_definitions[];
 
 /* mad.c: the queue pair of the kernel's connection manager */
 void init_kernel_cq(struct soft_cq *cq);

@@ -309,9 +309,18 @@ int post_manager_send(struct ib_qp *ib, const struct ib_send_wr *first, const st
 static int create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {
 	struct soft_ah *ah = container_of(ib, struct soft_ah, ib);
+	struct mlx5_ib_create_ah_resp answer = {};
+	int error = 0;
 
 	rdma_copy_ah_attr(&ah->attr, init->ah_attr);
-	return 0;
+	if (udata && udata->outlen) {
+		answer.response_length = min(sizeof(answer), udata->outlen);
+		memcpy(answer.dmac, init->ah_attr->roce.dmac, ETH_ALEN);
+		error = ib_copy_to_udata(udata, &answer, answer.response_length);
+	}
+	if (error)
+		rdma_destroy_ah_attr(&ah->attr);
+	return error;
 }
 
 static int destroy_ah(struct ib_ah *ib, u32 flags)
@@ -322,6 +331,7 @@ static int destroy_ah(struct ib_ah *ib, u32 flags)
 
 const struct ib_device_ops mad_operations = {
 	.create_ah = create_ah,
+	.create_user_ah = create_ah,
 	.destroy_ah = destroy_ah,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, soft_ah, ib),

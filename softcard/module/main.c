@@ -138,10 +138,11 @@ static int alloc_context(struct ib_ucontext *context, struct ib_udata *udata)
 	/* Older libraries map registers by number. */
 	if (!(wanted.lib_caps & MLX5_LIB_CAP_DYN_UAR))
 		return -EOPNOTSUPP;
-	if (wanted.flags)
-		return -EOPNOTSUPP; /* devx */
+	if (wanted.flags & ~MLX5_IB_ALLOC_UCTX_DEVX)
+		return -EOPNOTSUPP;
 	if (!card_ready || READ_ONCE(card_failed))
 		return -EIO;
+	container_of(context, struct soft_context, ib)->has_devx = wanted.flags & MLX5_IB_ALLOC_UCTX_DEVX;
 	answer.qp_tab_size = MAX_NUMBER + 1;
 	if (!(card_flags & SOFTCARD_NO_WRITE_COMBINING))
 		answer.bf_reg_size = 512;
@@ -152,6 +153,7 @@ static int alloc_context(struct ib_ucontext *context, struct ib_udata *udata)
 	answer.max_recv_wr = MAX_ENTRIES;
 	answer.max_srq_recv_wr = MAX_ENTRIES;
 	answer.num_ports = 1;
+	answer.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
 	answer.log_uar_size = PAGE_SHIFT;
 	answer.num_uars_per_page = 1;
 	answer.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;

@@ -4,21 +4,44 @@
 
 static DEFINE_XARRAY_ALLOC1(keys);
 static u32 next_key;
-static atomic_t next_pd = ATOMIC_INIT(0);
+static DEFINE_XARRAY_ALLOC1(domains);
+static u32 next_pd;
 
 static int alloc_domain(struct ib_pd *ib, struct ib_udata *udata)
 {
 	struct soft_pd *pd = container_of(ib, struct soft_pd, ib);
 	struct mlx5_ib_alloc_pd_resp answer = {};
+	int error;
 
-	pd->number = atomic_inc_return(&next_pd);
+	if (udata)
+		pd->owner = owner_of(udata);
+	if (xa_alloc_cyclic(&domains, &pd->number, pd, XA_LIMIT(1, 0xffffff), &next_pd, GFP_KERNEL) < 0)
+		return -ENOMEM;
 	answer.pdn = pd->number;
-	return udata ? ib_copy_to_udata(udata, &answer, min(sizeof(answer), udata->outlen)) : 0;
+	if (!udata)
+		return 0;
+	error = ib_copy_to_udata(udata, &answer, min(sizeof(answer), udata->outlen));
+	if (error)
+		xa_erase(&domains, pd->number);
+	return error;
 }
 
 static int dealloc_domain(struct ib_pd *ib, struct ib_udata *udata)
 {
+	xa_erase(&domains, number_of(ib));
 	return 0;
+}
+
+bool owns_pd(struct ib_ucontext *owner, u32 number)
+{
+	struct soft_pd *pd;
+	bool owns;
+
+	xa_lock(&domains);
+	pd = xa_load(&domains, number);
+	owns = pd && pd->owner == owner;
+	xa_unlock(&domains);
+	return owns;
 }
 
 u32 number_of(struct ib_pd *ib)

@@ -50,7 +50,7 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	if (wanted.flags & ~(MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
 			     MLX5_QP_FLAG_UAR_PAGE_INDEX))
 		return -EOPNOTSUPP;
-	if (!(wanted.flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) || !owns_uar(udata, wanted.bfreg_index))
+	if (!(wanted.flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) || !owns_uar(owner_of(udata), wanted.bfreg_index))
 		return -EINVAL;
 	if (has_receives) {
 		request.qp.receives = wanted.rq_wqe_count;

@@ -30,7 +30,7 @@ static int create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr, struc
 		return -EINVAL;
 	if (wanted.cqe_size != 64 || wanted.cqe_comp_en)
 		return -EOPNOTSUPP;
-	if (!(wanted.flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) || !owns_uar(udata, wanted.uar_page_index))
+	if (!(wanted.flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) || !owns_uar(owner_of(udata), wanted.uar_page_index))
 		return -EINVAL;
 	request.cq.count = roundup_pow_of_two(attr->cqe + 1);
 	request.cq.uar = wanted.uar_page_index;

@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 #define SOFTCARD_PATH "/dev/softcard"
-#define SOFTCARD_VERSION 1
+#define SOFTCARD_VERSION 2
 
 /* Requests of the module. The card reads one at a time, and answers with SOFTCARD_ANSWER. */
 enum softcard_request_kind {
@@ -62,6 +62,8 @@ struct softcard_srq {
 	__u32 shift; /* of an entry's bytes */
 	__u32 pd;
 	__u32 limit;
+	__u32 is_cyclic; /* entries of pieces alone, one behind the other; else a linked list */
+	__u32 reserved;
 };
 
 struct softcard_qp {
@@ -76,6 +78,8 @@ struct softcard_qp {
 	__u32 uar;
 	__u32 pd;
 	__u32 is_unreliable; /* IB_QPT_UC; else IB_QPT_RC */
+	__u32 without_record; /* the doorbell itself says how far it has sends */
+	__u32 is_master; /* its sends may wait for completions of other queues */
 	__u32 reserved;
 };
 

@@ -138,20 +138,25 @@ DECLARE_UVERBS_NAMED_OBJECT(MLX5_IB_OBJECT_UAR, UVERBS_TYPE_ALLOC_IDR(uar_cleanu
 
 const struct uapi_definition softcard_definitions[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(MLX5_IB_OBJECT_UAR),
+	UAPI_DEF_CHAIN(devx_definitions),
 	{},
 };
 
-bool owns_uar(struct ib_udata *udata, u32 number)
+struct ib_ucontext *owner_of(struct ib_udata *udata)
 {
-	struct ib_ucontext *context = rdma_udata_to_drv_context(udata, struct soft_context, ib)
-		? &rdma_udata_to_drv_context(udata, struct soft_context, ib)->ib : NULL;
+	struct soft_context *context = rdma_udata_to_drv_context(udata, struct soft_context, ib);
+
+	return context ? &context->ib : NULL;
+}
+
+bool owns_uar(struct ib_ucontext *owner, u32 number)
+{
 	struct soft_uar *uar;
 	bool owns;
 
 	xa_lock(&uars);
 	uar = xa_load(&uars, number);
-	owns = uar && uar->owner == context;
+	owns = uar && uar->owner == owner;
 	xa_unlock(&uars);
 	return owns;
 }
-

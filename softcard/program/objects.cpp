@@ -203,7 +203,7 @@ void Objects::make_completions(std::uint32_t number, const softcard_cq& wanted) 
 void Objects::make_receives(std::uint32_t number, const softcard_srq& wanted) {
   SharedQueue made{{link_.map(wanted.entries), link_.map(wanted.record)}};
   made.queue = &card_.add_receives(number, {made.entries.bytes.data(), wanted.count, wanted.shift,
-                                            true, word_of(made.record, 0)});
+                                            wanted.is_cyclic == 0, word_of(made.record, 0)});
   receives_.emplace(number, std::move(made));
 }
 
@@ -223,6 +223,8 @@ void Objects::make_pair(std::uint32_t number, const softcard_qp& wanted) {
   layout.came = wanted.receive_cq;
   layout.domain = wanted.pd;
   layout.is_unreliable = wanted.is_unreliable != 0;
+  layout.has_record = wanted.without_record == 0;
+  layout.may_wait = wanted.is_master != 0;
   card_.add(layout);
   registers.add_pair(number);
   pairs_.emplace(number, std::move(made));

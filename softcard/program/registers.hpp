@@ -11,10 +11,11 @@ namespace offload::softcard {
 
 namespace model = rdma::model;
 
-/// A page of doorbells: a register for requests for events, and four for send queues, two of which
-/// take turns. Queues may share a register, so that a value may have been overwritten by the next
-/// one; then all queues of the page are looked at. A value that was read is overwritten, so that
-/// the same value is seen again when it is written again. One thread.
+/// A page of doorbells: a register for requests for events, four for send queues, two of which
+/// take turns, and one for send queues without a record. Queues may share a register, so that a
+/// value may have been overwritten by the next one; then all queues of the page are looked at. A
+/// value that was read is overwritten, so that the same value is seen again when it is written
+/// again. One thread.
 class Registers {
  public:
   explicit Registers(Area area);
@@ -28,7 +29,7 @@ class Registers {
   bool look(model::Card& card);
 
  private:
-  static constexpr std::array<std::size_t, 4> kSendRegisters = {0x800, 0x900, 0xa00, 0xb00};
+  static constexpr std::array<std::size_t, 5> kSendRegisters = {0x600, 0x800, 0x900, 0xa00, 0xb00};
   static constexpr std::size_t kEventRegister = 0x20;
 
   /// No owner writes this.
