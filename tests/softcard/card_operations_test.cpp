@@ -1,0 +1,13 @@
+#include "tests/kernels/bodies/host_groups.hpp"
+#include "tests/rdma_tasks/kernels/operations_suite.hpp"
+
+/// Runs the suite on threads of the host, with queues that the real libmlx5 makes.
+namespace offload::kernels::rdma::test {
+namespace {
+
+using kernels::test::HostGroups;
+using Hosts = testing::Types<HostGroups<1, 2, 20>, HostGroups<2, 2, 2>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Card, RdmaOperations, Hosts);
+
+}  // namespace
+}  // namespace offload::kernels::rdma::test
