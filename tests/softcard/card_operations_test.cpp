@@ -6,7 +6,7 @@ namespace offload::kernels::rdma::test {
 namespace {
 
 using kernels::test::HostGroups;
-using Hosts = testing::Types<HostGroups<1, 2, 20>, HostGroups<2, 2, 2>>;
+using Hosts = testing::Types<HostGroups<1, 2, 4>, HostGroups<2, 2, 1>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Card, RdmaOperations, Hosts);
 
 }  // namespace
