@@ -197,9 +197,9 @@ class ComchTest : public testing::Test {
               DOCA_SUCCESS);
     return client;
   }
-  /// Gives all their turns until `ready`, for some seconds at most.
+  /// Gives all their turns until `ready`, for 20 s at most.
   bool run_until(const std::function<bool()>& ready) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!ready() && std::chrono::steady_clock::now() < end) {
       server_side_.turn();
       client_side_.turn();
