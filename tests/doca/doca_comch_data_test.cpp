@@ -245,10 +245,12 @@ TEST_F(ComchDataTest, ProducersOfSeveralThreadsShareAConsumer) {
   };
   std::thread first(run, std::ref(sender_), producers[0]);
   std::thread second(run, std::ref(other), producers[1]);
-  const bool received = run_until([&] {
-    while (post(nullptr) == DOCA_SUCCESS) continue;
-    return receiver_.immediates.size() == 2 * kMessages;
-  });
+  const bool received = run_until(
+      [&] {
+        while (post(nullptr) == DOCA_SUCCESS) continue;
+        return receiver_.immediates.size() == 2 * kMessages;
+      },
+      std::chrono::seconds(60));  // three threads, which a loaded machine's sanitizers slow down
   gives_up = !received;
   first.join();
   second.join();

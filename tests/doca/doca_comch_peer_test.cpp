@@ -1,5 +1,7 @@
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <doca_comch.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -8,15 +10,30 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/fd.hpp"
-#include "tests/doca/comch_fixture.hpp"
+#include "tests/doca/comch_data_fixture.hpp"
+
+namespace {
+
+int resolved = 0;  // calls of getaddrinfo() in this program
+
+}  // namespace
+
+/// Counts the calls of the library, too: the program's symbol comes before the C library's.
+extern "C" [[gnu::visibility("default")]] int getaddrinfo(const char* host, const char* service,
+                                                          const addrinfo* hints, addrinfo** list) {
+  ++resolved;
+  const auto real = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(host, service, hints, list);
+}
 
 namespace offload::doca {
 namespace {
 
-class ComchPeerTest : public ComchTest {
+class ComchPeerTest : public ComchDataTest {
  protected:
   ~ComchPeerTest() override {
     ::unsetenv("OFFLOAD_DOCA_COMCH_KEY_FILE");
@@ -44,17 +61,33 @@ class ComchPeerTest : public ComchTest {
   }
   /// Connects to the server's socket as no client of the library does.
   core::Fd connect_by_hand() {
-    core::Fd fd(::socket(AF_UNIX, SOCK_STREAM, 0));
+    core::Fd fd = try_connect(0);
+    EXPECT_TRUE(fd.valid());
+    return fd;
+  }
+  /// Returns no socket if the server's queue is full, and `flags` is SOCK_NONBLOCK.
+  core::Fd try_connect(int flags) {
+    core::Fd fd(::socket(AF_UNIX, SOCK_STREAM | flags, 0));
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     std::memcpy(name.sun_path, path_.data(), path_.size());
-    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof name), 0);
+    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) fd.reset();
     return fd;
   }
   void start_server() {
     path_ = std::string(folder_) + "/own";
     ::setenv("OFFLOAD_DOCA_COMCH", ("b1:00.0=unix:" + path_).c_str(), 1);
     ASSERT_EQ(doca_ctx_start(server_side_.ctx), DOCA_SUCCESS);
+  }
+  void start_network_server() {
+    use_key(1);
+    doca_error_t result = DOCA_ERROR_IN_USE;  // by a program that has taken the port meanwhile
+    for (int i = 0; i < 10 && result == DOCA_ERROR_IN_USE; ++i) {
+      const std::string address = "b1:00.0=tcp:127.0.0.1:" + std::to_string(free_port());
+      ::setenv("OFFLOAD_DOCA_COMCH", address.c_str(), 1);
+      result = doca_ctx_start(server_side_.ctx);
+    }
+    ASSERT_EQ(result, DOCA_SUCCESS);
   }
   static void send_bytes(const core::Fd& fd, const std::string& bytes) {
     EXPECT_EQ(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
@@ -85,9 +118,7 @@ class ComchPeerTest : public ComchTest {
 };
 
 TEST_F(ComchPeerTest, OverANetworkBothSidesNeedTheKey) {
-  const std::string address = "b1:00.0=tcp:127.0.0.1:" + std::to_string(free_port());
-  ::setenv("OFFLOAD_DOCA_COMCH", address.c_str(), 1);
-  use_key(1);
+  start_network_server();
   connect();
   const std::string text(4080, 't');
   ASSERT_EQ(send_from_client(text), DOCA_SUCCESS);
@@ -104,6 +135,62 @@ TEST_F(ComchPeerTest, OverANetworkBothSidesNeedTheKey) {
   EXPECT_EQ(server_side_.connects, 1);
   others_ = nullptr;
   EXPECT_EQ(doca_comch_client_destroy(client), DOCA_SUCCESS);
+}
+
+/// With a consumer of the server, or of the client.
+class ComchReachTest : public ComchPeerTest, public testing::WithParamInterface<bool> {
+ protected:
+  void start_consumer() {
+    connect();
+    consumer_ = make_consumer(receiver_, (GetParam() ? server_side_ : client_side_).connection);
+    ASSERT_EQ(doca_ctx_start(receiver_.ctx), DOCA_ERROR_IN_PROGRESS);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(ToServerAndToClient, ComchReachTest, testing::Bool());
+
+TEST_P(ComchReachTest, OverANetworkTheHostIsResolvedInTheStartOnly) {
+  start_network_server();
+  resolved = 0;
+  start(GetParam());
+  EXPECT_EQ(resolved, 1);
+  ASSERT_EQ(post(to_.empty(0, 100)), DOCA_SUCCESS);
+  send_text("hello");
+  ASSERT_TRUE(run_until([&] { return receiver_.texts.size() == 1; }));
+  EXPECT_EQ(receiver_.texts[0], "hello");
+}
+
+TEST_P(ComchReachTest, AConsumerWaitsForRoomInTheQueueOfTheServersSocket) {
+  start_server();
+  start_consumer();
+  server_side_.turn();  // the server tells the client of its consumer
+  std::vector<core::Fd> others;
+  for (core::Fd fd; (fd = try_connect(SOCK_NONBLOCK)).valid();) others.push_back(std::move(fd));
+  for (int i = 0; i < 100; ++i) {
+    client_side_.turn();
+    receiver_.turn();
+  }
+  EXPECT_EQ(client_side_.state(), DOCA_CTX_STATE_RUNNING);
+  EXPECT_EQ(receiver_.state(), DOCA_CTX_STATE_STARTING);
+  others.clear();
+  EXPECT_TRUE(run_until([&] { return receiver_.state() == DOCA_CTX_STATE_RUNNING; }));
+}
+
+TEST_P(ComchReachTest, TheStartOfAConsumerThatCannotBeReachedFails) {
+  start_server();
+  start_consumer();
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  EXPECT_TRUE(run_until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }));
+  EXPECT_EQ(client_side_.state(), DOCA_CTX_STATE_RUNNING);
+  EXPECT_EQ(server_side_.disconnects, 0);
+}
+
+TEST_F(ComchPeerTest, TheTimeOfAStartBeginsWithItsFirstTurn) {
+  start_server();
+  ASSERT_EQ(doca_ctx_start(client_side_.ctx), DOCA_ERROR_IN_PROGRESS);
+  std::this_thread::sleep_for(std::chrono::milliseconds(3100));  // longer than a start may take
+  EXPECT_TRUE(run_until([&] { return client_side_.state() != DOCA_CTX_STATE_STARTING; }));
+  EXPECT_EQ(client_side_.state(), DOCA_CTX_STATE_RUNNING);
 }
 
 TEST_F(ComchPeerTest, APeerThatSendsNonsenseIsDisconnected) {

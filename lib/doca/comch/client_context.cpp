@@ -29,9 +29,10 @@ ClientContext::~ClientContext() {
 
 progress::Context::Step ClientContext::on_start() {
   place_ = ComchPlace::of(pci_address_, name_);
-  start_limit_ = core::Clock::now() + kStartTime;
+  start_limit_ = {};
   try {
-    openings_.push_back(std::make_unique<Opening>(Opening{Dial(*place_), 0, true}));
+    place_->resolve();
+    openings_.push_back(std::make_unique<Opening>(Opening{Dial(*place_)}));
   } catch (const Error& error) {
     core::log_error("{}: {}", name(), error.what());  // the first turn ends the start
   }
@@ -48,6 +49,7 @@ bool ClientContext::poll_start() {
       stopped();
       return true;
     }
+    if (start_limit_ == core::TimePoint{}) start_limit_ = core::Clock::now() + kStartTime;
     if (!openings_.empty()) {
       greeting_ = openings_.front()->dial.poll();
       if (greeting_) {
@@ -94,12 +96,7 @@ bool ClientContext::poll_streams() {
     // It stays where it is while its events are called, which may stop the context.
     std::unique_ptr<Opening> opening = std::move(openings_[i]);
     openings_.erase(openings_.begin() + static_cast<std::ptrdiff_t>(i));
-    bool is_done = true;
-    try {
-      is_done = poll_opening(*opening);
-    } catch (const Error& error) {
-      core::log_error("{}: a consumer cannot be reached: {}", name(), error.what());
-    }
+    const bool is_done = poll_opening(*opening);
     if (state() != State::running) return true;
     worked = worked || is_done;
     if (is_done) continue;
@@ -112,10 +109,21 @@ bool ClientContext::poll_streams() {
 bool ClientContext::poll_opening(Opening& opening) {
   if (connections().empty()) return true;  // lost
   ComchConnection& connection = *connections().front();
-  std::unique_ptr<Link> link = opening.dial.poll();
-  if (!link) return false;
-  const Attachment attachment{connection.token_, opening.consumer, opening.is_own ? 0U : 1U};
-  link->send({ComchFrame::attach}, bytes_of(attachment));
+  std::unique_ptr<Link> link;
+  try {
+    link = opening.dial.poll();
+    if (!link) return false;
+    const Attachment attachment{connection.token_, opening.consumer, opening.is_own ? 0U : 1U};
+    link->send({ComchFrame::attach}, bytes_of(attachment));
+  } catch (const Error& error) {
+    core::log_error("{}: no stream to a consumer: {}", name(), error.what());
+    if (opening.is_own) {
+      connection.fail_own(opening.consumer);
+    } else {
+      connection.link_->keep({ComchFrame::unreachable, 0, opening.consumer});
+    }
+    return true;
+  }
   if (opening.is_own) {
     connection.attach_own(opening.consumer, std::move(link));
   } else if (connection.add_remote(opening.consumer, std::move(link))) {
@@ -124,8 +132,11 @@ bool ClientContext::poll_opening(Opening& opening) {
   return true;
 }
 
+/// Opens a stream, at once if the server has room for it: a program may let time go by before its
+/// next turn.
 void ClientContext::open(std::uint32_t consumer, bool is_own) {
-  openings_.push_back(std::make_unique<Opening>(Opening{Dial(*place_), consumer, is_own}));
+  auto opening = std::make_unique<Opening>(Opening{Dial(*place_), consumer, is_own});
+  if (!poll_opening(*opening)) openings_.push_back(std::move(opening));
 }
 
 void ClientContext::announce(ComchConnection& connection, std::uint32_t consumer, bool is_new) {

@@ -128,6 +128,7 @@ std::shared_ptr<OwnConsumer> ComchConnection::add_consumer(progress::Engine& eng
 
 std::unique_ptr<Link> ComchConnection::take_link(OwnConsumer& consumer) {
   const std::lock_guard lock(mutex_);
+  if (consumer.has_failed) throw Error(ErrorCode::not_connected, "the peer cannot reach it");
   return std::move(consumer.link);
 }
 
@@ -154,6 +155,14 @@ bool ComchConnection::attach_own(std::uint32_t id, std::unique_ptr<Link> link) {
   found->second->link = std::move(link);
   found->second->engine->notify();
   return true;
+}
+
+void ComchConnection::fail_own(std::uint32_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = own_.find(id);
+  if (found == own_.end()) return;
+  found->second->has_failed = true;
+  found->second->engine->notify();
 }
 
 bool ComchConnection::add_remote(std::uint32_t id, std::unique_ptr<Link> link) {

@@ -63,6 +63,7 @@ struct OwnConsumer {
   progress::Engine* engine = nullptr;  ///< the consumer's
   bool is_servers = false;
   std::unique_ptr<Link> link;  ///< once there is a stream, until the consumer takes it
+  bool has_failed = false;     ///< there will be no stream
 };
 
 /// A client's connection to a server, on either side. The contexts of its consumers and producers
@@ -89,7 +90,8 @@ class ComchConnection final : public std::enable_shared_from_this<ComchConnectio
   std::shared_ptr<RemoteConsumer> find_consumer(std::uint32_t id);
   /// Adds a consumer of this side. Throws Error (not_connected).
   std::shared_ptr<OwnConsumer> add_consumer(progress::Engine& engine);
-  /// Takes the link of a consumer; null if there is none yet.
+  /// Takes the link of a consumer; null if there is none yet. Throws Error (not_connected) if there
+  /// will be none.
   std::unique_ptr<Link> take_link(OwnConsumer& consumer);
   /// Removes a consumer of this side, and tells the peer.
   void remove_consumer(const OwnConsumer& consumer) noexcept;
@@ -117,6 +119,8 @@ class ComchConnection final : public std::enable_shared_from_this<ComchConnectio
   std::vector<Notice> take_notices();
   /// Hands a consumer of this side its link. Returns whether there is such a consumer.
   bool attach_own(std::uint32_t id, std::unique_ptr<Link> link);
+  /// Tells a consumer of this side that the peer cannot reach it.
+  void fail_own(std::uint32_t id);
   /// Adds a consumer of the peer. Returns false if it was removed already.
   bool add_remote(std::uint32_t id, std::unique_ptr<Link> link);
   /// Removes a consumer of the peer. Returns false if there is none.

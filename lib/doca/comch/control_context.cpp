@@ -156,6 +156,7 @@ void ControlContext::take_frame(ComchConnection& connection, const Link::Frame& 
         events_->on_consumer(connection, head.first, false);
       }
       return;
+    case ComchFrame::unreachable: connection.fail_own(head.first); return;
     default: check_message(false);
   }
 }

@@ -176,8 +176,8 @@ class ClientContext final : public ControlContext {
   /// A stream that is being opened.
   struct Opening {
     Dial dial;
-    std::uint32_t consumer;  ///< whose data it is for; 0: the connection itself
-    bool is_own;             ///< the consumer is of this side
+    std::uint32_t consumer = 0;  ///< whose data it is for; 0: the connection itself
+    bool is_own = false;         ///< the consumer is of this side
   };
 
   Step on_start() override;
@@ -192,7 +192,7 @@ class ClientContext final : public ControlContext {
   void on_closed(ComchConnection&) override { events().on_lost(); }
 
   bool poll_start();
-  /// Returns whether it is done.
+  /// Returns whether it is done, or has failed, of which the consumer is told.
   bool poll_opening(Opening& opening);
   void open(std::uint32_t consumer, bool is_own);
 
@@ -201,7 +201,7 @@ class ClientContext final : public ControlContext {
   std::optional<ComchPlace> place_;
   std::vector<std::unique_ptr<Opening>> openings_;
   std::unique_ptr<Link> greeting_;  ///< until the server's answer
-  core::TimePoint start_limit_{};
+  core::TimePoint start_limit_{};   ///< from the first turn on
 };
 
 }  // namespace offload::doca

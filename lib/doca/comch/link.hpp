@@ -26,6 +26,7 @@ enum class ComchFrame : std::uint32_t {
   consumer_gone,  ///< the sender's consumer `first` has stopped
   posted,         ///< a consumer can take a message of `first` + 2^32 * `second` bytes
   data,  ///< for a posted buffer: `first` is the producer, `second` of the bytes are immediate
+  unreachable,  ///< of a client: it has no stream to the server's consumer `first`
 };
 
 /// The head of each frame, in the byte order of the processors.

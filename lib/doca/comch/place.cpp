@@ -15,7 +15,6 @@
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "device/device.hpp"
-#include "net/socket.hpp"
 #include "net/unix_socket.hpp"
 
 namespace offload::doca {
@@ -25,6 +24,7 @@ using core::Error;
 using core::ErrorCode;
 
 constexpr int kBacklog = 128;
+constexpr core::Duration kLongestDial = std::chrono::seconds(3);
 
 Error malformed(std::string_view entry, const std::string& why) {
   return {ErrorCode::invalid_value, "OFFLOAD_DOCA_COMCH: '" + std::string(entry) + "' " + why +
@@ -74,6 +74,13 @@ void parse_network(std::string_view entry, std::string_view text, ComchPlace& pl
   place.keys = std::make_shared<comch::Keyring>(std::vector<std::string>{key_file});
 }
 
+/// Returns whether a connect may succeed later that has failed with this errno: the system lacks
+/// descriptors or memory now, or the queue of the server's socket is full.
+bool may_try_again(int error) noexcept {
+  return error == EAGAIN || error == EMFILE || error == ENFILE || error == ENOBUFS ||
+         error == ENOMEM;
+}
+
 core::Fd connect_unix(const std::string& path) {
   comch::check_runtime_folder(path);
   core::Fd socket(core::check_errno(
@@ -82,8 +89,10 @@ core::Fd connect_unix(const std::string& path) {
   name.sun_family = AF_UNIX;
   std::memcpy(name.sun_path, path.data(), path.size());
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) {
+    const int error = errno;
     throw Error(ErrorCode::not_connected,
-                "no server at " + path + ": " + core::describe_errno(errno));
+                "no server at " + path + ": " + core::describe_errno(error),
+                {core::Cause::Domain::system, error});
   }
   return socket;
 }
@@ -106,6 +115,10 @@ ComchPlace ComchPlace::of(const std::string& pci_address, const std::string& ser
   }
   if (!net::is_unix_path(place.path)) throw malformed(address, "has a path that is too long");
   return place;
+}
+
+void ComchPlace::resolve() {
+  if (is_network()) address = net::resolve(host, port, false).front();
 }
 
 std::string ComchPlace::to_string() const {
@@ -135,26 +148,42 @@ std::unique_ptr<Link> StreamListener::accept() {
   return nullptr;
 }
 
-Dial::Dial(const ComchPlace& place) {
-  if (place.is_network()) {
-    tls_ = comch::worker_context(*place.keys);
-    socket_ = net::start_connect(net::resolve(place.host, place.port, false).front());
-  } else {
-    socket_ = connect_unix(place.path);
-  }
+std::unique_ptr<Link> Dial::poll() {
+  if (limit_ == core::TimePoint{}) limit_ = core::Clock::now() + kLongestDial;
+  if (advance()) return std::move(link_);
+  if (core::Clock::now() < limit_) return nullptr;
+  throw Error(ErrorCode::timed_out, "the server does not accept the connection");
 }
 
-std::unique_ptr<Link> Dial::poll() {
-  if (socket_.valid()) {
+/// Returns whether the link is open.
+bool Dial::advance() {
+  if (!link_) {
+    if (!socket_.valid() && !connect()) return false;
     pollfd writable{socket_.get(), POLLOUT, 0};
-    if (::poll(&writable, 1, 0) == 0) return nullptr;
+    if (::poll(&writable, 1, 0) == 0) return false;
     if (const int error = tls_ ? net::connect_result(socket_.get()) : 0; error != 0) {
       throw Error(ErrorCode::not_connected, "no server: " + core::describe_errno(error));
     }
     link_ = std::make_unique<Link>(tls_ ? comch::TcpStream(std::move(socket_), *tls_)
                                         : comch::TcpStream(std::move(socket_)));
   }
-  return link_->handshake() ? std::move(link_) : nullptr;
+  return link_->handshake();
+}
+
+/// Returns whether there is a socket.
+bool Dial::connect() {
+  try {
+    if (place_->is_network()) {
+      if (!tls_) tls_ = comch::worker_context(*place_->keys);
+      socket_ = net::start_connect(place_->address);
+    } else {
+      socket_ = connect_unix(place_->path);
+    }
+    return true;
+  } catch (const Error& error) {
+    if (may_try_again(error.system_errno())) return false;
+    throw;
+  }
 }
 
 }  // namespace offload::doca

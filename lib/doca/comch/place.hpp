@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "comch/keys/keyring.hpp"
+#include "core/clock.hpp"
 #include "core/fd.hpp"
 #include "doca/comch/link.hpp"
 #include "net/own_file.hpp"
+#include "net/socket.hpp"
 #include "net/tls/context.hpp"
 
 namespace offload::doca {
@@ -25,12 +27,16 @@ struct ComchPlace {
   /// invalid_value for a malformed variable, not_permitted without a key.
   static ComchPlace of(const std::string& pci_address, const std::string& server_name);
 
+  /// Finds the address of a network's host, for which the caller may have to wait. Throws Error:
+  /// not_found.
+  void resolve();
   [[nodiscard]] bool is_network() const noexcept { return path.empty(); }
   [[nodiscard]] std::string to_string() const;
 
   std::string path;  ///< of a socket; empty: a network
   std::string host;
   std::uint16_t port = 0;
+  net::SocketAddress address;  ///< of a network, once it is resolved
   std::shared_ptr<const comch::Keyring> keys;  ///< of a network
 };
 
@@ -51,17 +57,24 @@ class StreamListener {
   std::optional<net::TlsContext> tls_;
 };
 
-/// A stream to a server that is being opened. One thread.
+/// A stream to a server that is being opened. It begins with the first poll(). One thread.
 class Dial {
  public:
-  /// Begins. Throws Error if it fails at once.
-  explicit Dial(const ComchPlace& place);
+  /// `place`: resolved; it must live as long.
+  explicit Dial(const ComchPlace& place) noexcept : place_(&place) {}
 
-  /// Returns the link once it is open, else null; then it has to be called again. Throws Error:
-  /// not_connected if there is no server, not_permitted if it does not have the key.
+  /// Returns the link once it is open, else null; then it has to be called again, which also tries
+  /// again what a lack of descriptors or a full queue of the server has prevented. Throws Error:
+  /// not_connected if there is no server, not_permitted if it does not have the key, timed_out
+  /// three seconds after the first call.
   std::unique_ptr<Link> poll();
 
  private:
+  bool connect();
+  bool advance();
+
+  const ComchPlace* place_;
+  core::TimePoint limit_{};
   core::Fd socket_;  ///< until it is connected
   std::unique_ptr<Link> link_;
   std::optional<net::TlsContext> tls_;
