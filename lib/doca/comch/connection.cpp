@@ -15,12 +15,20 @@ using core::Error;
 using core::ErrorCode;
 using core::Status;
 
+namespace {
+
+/// Posted buffers that are read at once.
+constexpr int kPostedAtOnce = 64;
+
+}  // namespace
+
 Status RemoteConsumer::send(std::span<iovec> pieces, std::uint32_t producer,
                             std::uint32_t immediate, std::atomic<Progress>& progress) noexcept {
   const std::lock_guard lock(mutex_);
   try {
     if (!link_) return ErrorCode::not_connected;
-    if (sending_ != nullptr && !send_rest()) return ErrorCode::again;
+    if (sending_ != nullptr) send_rest();
+    if (sending_ != nullptr) return ErrorCode::again;
     if (posted_.empty()) read_posted();
     if (posted_.empty()) return ErrorCode::again;
     std::size_t length = 0;
@@ -37,7 +45,7 @@ Status RemoteConsumer::send(std::span<iovec> pieces, std::uint32_t producer,
   } catch (const Error& error) {
     core::log_warning("a consumer is lost: {}", error.what());
     fail();
-    return ErrorCode::connection_reset;
+    return ErrorCode::not_connected;
   } catch (const std::bad_alloc&) {
     return ErrorCode::no_memory;
   }
@@ -59,11 +67,13 @@ void RemoteConsumer::close() noexcept {
   fail();
 }
 
-/// Returns whether the message was sent whole.
+/// Returns whether bytes were sent.
 bool RemoteConsumer::send_rest() {
+  bool worked = false;
   while (!rest_.empty()) {
     std::size_t count = link_->send_some(rest_);
-    if (count == 0) return false;
+    if (count == 0) return worked;
+    worked = true;
     auto piece = rest_.begin();
     for (; piece != rest_.end() && count >= piece->iov_len; ++piece) count -= piece->iov_len;
     rest_.erase(rest_.begin(), piece);
@@ -76,8 +86,11 @@ bool RemoteConsumer::send_rest() {
   return true;
 }
 
+/// A bounded number: a consumer may send them for as long as they are read.
 void RemoteConsumer::read_posted() {
-  while (const auto frame = link_->next_frame(0)) {
+  for (int i = 0; i < kPostedAtOnce; ++i) {
+    const auto frame = link_->next_frame(0);
+    if (!frame) return;
     if (frame->head.kind != ComchFrame::posted) {
       throw Error(ErrorCode::bad_message, "a consumer sent an invalid frame");
     }
@@ -163,6 +176,11 @@ void ComchConnection::fail_own(std::uint32_t id) {
   if (found == own_.end()) return;
   found->second->has_failed = true;
   found->second->engine->notify();
+}
+
+bool ComchConnection::has_room(std::size_t opening) {
+  const std::lock_guard lock(mutex_);
+  return remote_.size() + opening < kMostConsumers;
 }
 
 bool ComchConnection::add_remote(std::uint32_t id, std::unique_ptr<Link> link) {

@@ -22,6 +22,9 @@ namespace offload::doca {
 
 class ControlContext;
 
+/// The most consumers that a side of a connection has for its peer.
+inline constexpr std::size_t kMostConsumers = 256;
+
 /// A consumer of the peer, and the stream to it, which all producers of this side share. Any
 /// thread.
 class RemoteConsumer {
@@ -121,6 +124,9 @@ class ComchConnection final : public std::enable_shared_from_this<ComchConnectio
   bool attach_own(std::uint32_t id, std::unique_ptr<Link> link);
   /// Tells a consumer of this side that the peer cannot reach it.
   void fail_own(std::uint32_t id);
+  /// Returns whether the peer may have one more consumer, beside those to which `opening` streams
+  /// are being opened.
+  bool has_room(std::size_t opening);
   /// Adds a consumer of the peer. Returns false if it was removed already.
   bool add_remote(std::uint32_t id, std::unique_ptr<Link> link);
   /// Removes a consumer of the peer. Returns false if there is none.

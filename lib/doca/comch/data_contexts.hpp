@@ -134,6 +134,7 @@ class ProducerContext final : public progress::Context {
 
   ConnectionUse connection_;
   std::uint32_t id_;
+  core::TimePoint end_of_stop_{};  ///< if no more bytes are sent until then
 };
 
 }  // namespace offload::doca

@@ -1,6 +1,7 @@
 #include <array>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "doca/comch/control_context.hpp"
 #include "doca/comch/data_contexts.hpp"
@@ -10,6 +11,13 @@ namespace offload::doca {
 using core::ErrorCode;
 using core::Status;
 using Progress = RemoteConsumer::Progress;
+
+namespace {
+
+/// The time without progress after which a stop gives up its messages.
+constexpr core::Duration kLongestHalt = std::chrono::milliseconds(500);
+
+}  // namespace
 
 progress::Context::Step ProducerContext::on_start() {
   if (!connection_->is_open()) {
@@ -49,9 +57,14 @@ Status ProducerContext::on_submit(progress::Task& task) noexcept {
 
 bool ProducerContext::on_poll(std::size_t most) {
   const bool worked = complete_sent(most);
-  if (state() != State::stopping || first_in_flight() != nullptr) return worked;
-  stopped();
-  return true;
+  if (state() != State::stopping) return worked;
+  if (first_in_flight() == nullptr) {
+    stopped();
+    return true;
+  }
+  if (worked) end_of_stop_ = core::Clock::now() + kLongestHalt;
+  if (core::Clock::now() >= end_of_stop_) on_abandon();  // the next turn ends the tasks
+  return worked;
 }
 
 bool ProducerContext::complete_sent(std::size_t most) {
@@ -76,7 +89,8 @@ bool ProducerContext::complete_sent(std::size_t most) {
   return worked;
 }
 
-/// A message that has begun must be sent whole: the consumer expects all of its bytes.
+/// A message that has begun must be sent whole: the consumer expects all of its bytes. One that
+/// does not read them for some time loses its stream.
 progress::Context::Step ProducerContext::on_stop() noexcept {
   for (auto* task = static_cast<DataTask*>(first_in_flight()); task != nullptr;) {
     auto* const next = static_cast<DataTask*>(next_in_flight(*task));
@@ -88,6 +102,7 @@ progress::Context::Step ProducerContext::on_stop() noexcept {
     }
     task = next;
   }
+  end_of_stop_ = core::Clock::now() + kLongestHalt;
   return first_in_flight() == nullptr ? Step::done : Step::in_progress;
 }
 
