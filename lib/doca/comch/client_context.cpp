@@ -146,8 +146,9 @@ void ClientContext::announce(ComchConnection& connection, std::uint32_t consumer
   if (canceled == 0) connection.link_->send({ComchFrame::consumer_gone, 0, consumer});
 }
 
-void ClientContext::reach_consumer(ComchConnection&, std::uint32_t consumer) {
-  open(consumer, false);
+void ClientContext::reach_consumer(ComchConnection& connection, std::uint32_t consumer) {
+  if (connection.has_room(openings_.size())) return open(consumer, false);
+  connection.link_->send({ComchFrame::unreachable, 0, consumer});
 }
 
 }  // namespace offload::doca

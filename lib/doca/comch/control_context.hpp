@@ -147,13 +147,19 @@ class ServerContext final : public ControlContext, progress::EventHandler {
   void on_events(std::uint32_t) override { may_accept_ = true; }
   Step on_start() override;
   bool poll_streams() override;
-  [[nodiscard]] bool has_pending_streams() const noexcept override { return !newcomers_.empty(); }
+  [[nodiscard]] bool has_pending_streams() const noexcept override {
+    return may_accept_ || !newcomers_.empty();
+  }
   void announce(ComchConnection& connection, std::uint32_t consumer, bool is_new) override;
   void close_streams() noexcept override;
   void on_closed(ComchConnection& connection) override {
     events().on_connection(connection, false);
   }
 
+  bool accept_newcomers();
+  bool accept_one();
+  /// Watches the listener's sockets, or pauses that while clients have to wait.
+  void watch_listener(bool is_on);
   /// Returns whether it has ended as a newcomer.
   bool poll_newcomer(Newcomer& newcomer);
   void greet(std::unique_ptr<Link> link, std::span<const std::byte> hello);
@@ -163,6 +169,7 @@ class ServerContext final : public ControlContext, progress::EventHandler {
   std::string name_;
   std::optional<StreamListener> listener_;
   bool may_accept_ = false;
+  bool is_watching_ = false;
   std::vector<Newcomer> newcomers_;
 };
 

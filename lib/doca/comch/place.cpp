@@ -141,7 +141,10 @@ StreamListener::StreamListener(const ComchPlace& place) {
 std::unique_ptr<Link> StreamListener::accept() {
   for (const core::Fd& socket : sockets_) {
     core::Fd fd(::accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.valid()) continue;
+    if (!fd.valid()) {
+      if (may_try_again(errno) && errno != EAGAIN) core::throw_errno("cannot accept a client");
+      continue;
+    }
     return std::make_unique<Link>(tls_ ? comch::TcpStream(std::move(fd), *tls_)
                                        : comch::TcpStream(std::move(fd)));
   }

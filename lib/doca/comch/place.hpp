@@ -36,7 +36,7 @@ struct ComchPlace {
   std::string path;  ///< of a socket; empty: a network
   std::string host;
   std::uint16_t port = 0;
-  net::SocketAddress address;  ///< of a network, once it is resolved
+  net::SocketAddress address;                  ///< of a network, once it is resolved
   std::shared_ptr<const comch::Keyring> keys;  ///< of a network
 };
 
@@ -46,7 +46,8 @@ class StreamListener {
   /// Throws Error: in_use if another server is there.
   explicit StreamListener(const ComchPlace& place);
 
-  /// Returns the next stream, whose handshake has to be continued; null if there is none.
+  /// Returns the next stream, whose handshake has to be continued; null if there is none. Throws
+  /// Error if the system has no room for it now.
   std::unique_ptr<Link> accept();
   /// Readable when accept() has something to do.
   [[nodiscard]] const std::vector<core::Fd>& sockets() const noexcept { return sockets_; }

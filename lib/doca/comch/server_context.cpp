@@ -21,6 +21,8 @@ namespace {
 constexpr std::size_t kMostNewcomers = 64;
 /// The time that they have for it.
 constexpr core::Duration kIntroductionTime = std::chrono::seconds(3);
+/// The part of it that they have even if others wait.
+constexpr core::Duration kCertainTime = std::chrono::milliseconds(500);
 /// The longest first frame: an introduction and a name.
 constexpr std::size_t kLongestGreeting = sizeof(Introduction) + 256;
 
@@ -44,13 +46,14 @@ ServerContext::~ServerContext() {
 progress::Context::Step ServerContext::on_start() {
   listener_.emplace(ComchPlace::of(pci_address_, name_));
   for (const core::Fd& socket : listener_->sockets()) engine()->watch(socket.get(), EPOLLIN, *this);
-  may_accept_ = true;
+  may_accept_ = is_watching_ = true;
   request_turn();
   return Step::done;
 }
 
 void ServerContext::close_streams() noexcept {
   newcomers_.clear();
+  may_accept_ = false;
   if (!listener_) return;
   for (const core::Fd& socket : listener_->sockets()) engine()->unwatch(socket.get(), *this);
   listener_.reset();
@@ -58,15 +61,6 @@ void ServerContext::close_streams() noexcept {
 
 bool ServerContext::poll_streams() {
   bool worked = false;
-  while (may_accept_ && newcomers_.size() < kMostNewcomers) {
-    std::unique_ptr<Link> link = listener_->accept();
-    if (!link) {
-      may_accept_ = false;
-      break;
-    }
-    newcomers_.push_back({std::move(link), core::Clock::now() + kIntroductionTime});
-    worked = true;
-  }
   for (std::size_t i = 0; i < newcomers_.size();) {
     bool has_ended = true;
     try {
@@ -79,7 +73,44 @@ bool ServerContext::poll_streams() {
     i += has_ended ? 0 : 1;
     worked = worked || has_ended;
   }
+  return accept_newcomers() || worked;  // last, as the others may have introduced themselves
+}
+
+bool ServerContext::accept_newcomers() {
+  bool worked = false;
+  bool has_room = true;
+  try {
+    for (std::size_t i = 0; may_accept_ && has_room && i < kMostNewcomers; ++i) {
+      has_room = newcomers_.size() < kMostNewcomers ||
+                 newcomers_.front().until - core::Clock::now() < kIntroductionTime - kCertainTime;
+      if (has_room) worked = accept_one() || worked;
+    }
+  } catch (const Error& error) {
+    if (is_watching_) core::log_warning("{}: {}", name(), error.what());
+    has_room = false;
+  }
+  watch_listener(has_room);
   return worked;
+}
+
+/// The oldest newcomer makes room for it.
+bool ServerContext::accept_one() {
+  std::unique_ptr<Link> link = listener_->accept();
+  may_accept_ = link != nullptr;
+  if (!link) return false;
+  if (newcomers_.size() == kMostNewcomers) newcomers_.erase(newcomers_.begin());
+  newcomers_.push_back({std::move(link), core::Clock::now() + kIntroductionTime});
+  return true;
+}
+
+/// An event of a socket that is not read would come again at every look. While it is not watched,
+/// each turn tries to accept.
+void ServerContext::watch_listener(bool is_on) {
+  if (is_watching_ == is_on) return;
+  for (const core::Fd& socket : listener_->sockets()) {
+    engine()->rewatch(socket.get(), is_on ? EPOLLIN : 0U, *this);
+  }
+  is_watching_ = is_on;
 }
 
 bool ServerContext::poll_newcomer(Newcomer& newcomer) {
@@ -119,6 +150,7 @@ void ServerContext::attach(std::unique_ptr<Link> link, std::span<const std::byte
       all.begin(), all.end(), [&](const auto& each) { return each->token_ == attachment.token; });
   if (found == all.end()) throw Error(ErrorCode::not_found, "its connection is closed");
   const std::shared_ptr<ComchConnection> connection = *found;
+  if (!connection->has_room(0)) throw Error(ErrorCode::full, "it has too many consumers");
   if (attachment.is_servers != 0) {
     connection->attach_own(attachment.consumer, std::move(link));
     return;
