@@ -83,6 +83,7 @@ class ComchPeerTest : public ComchDataTest {
   }
   /// Returns whether the server has nothing to do after some turns.
   [[nodiscard]] bool pauses() const {
+    for (int i = 0; i < 32; ++i) doca_pe_progress(server_side_.pe);  // some of them take events
     for (int i = 0; i < 10000; ++i) {
       if (doca_pe_progress(server_side_.pe) == 0) return true;
     }

@@ -86,7 +86,7 @@ bool RemoteConsumer::send_rest() {
   return true;
 }
 
-/// A bounded number: a consumer may send them for as long as they are read.
+/// Reads a bounded number: a peer may send them as fast as they are read.
 void RemoteConsumer::read_posted() {
   for (int i = 0; i < kPostedAtOnce; ++i) {
     const auto frame = link_->next_frame(0);

@@ -93,8 +93,8 @@ class ComchConnection final : public std::enable_shared_from_this<ComchConnectio
   std::shared_ptr<RemoteConsumer> find_consumer(std::uint32_t id);
   /// Adds a consumer of this side. Throws Error (not_connected).
   std::shared_ptr<OwnConsumer> add_consumer(progress::Engine& engine);
-  /// Takes the link of a consumer; null if there is none yet. Throws Error (not_connected) if there
-  /// will be none.
+  /// Takes the link of a consumer; null if there is none yet. Throws Error (not_connected) once
+  /// fail_own() was called for it.
   std::unique_ptr<Link> take_link(OwnConsumer& consumer);
   /// Removes a consumer of this side, and tells the peer.
   void remove_consumer(const OwnConsumer& consumer) noexcept;

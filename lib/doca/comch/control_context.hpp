@@ -199,7 +199,7 @@ class ClientContext final : public ControlContext {
   void on_closed(ComchConnection&) override { events().on_lost(); }
 
   bool poll_start();
-  /// Returns whether it is done, or has failed, of which the consumer is told.
+  /// Returns whether it has ended. If it fails, the consumer's start fails, too.
   bool poll_opening(Opening& opening);
   void open(std::uint32_t consumer, bool is_own);
 

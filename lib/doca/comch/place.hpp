@@ -64,10 +64,10 @@ class Dial {
   /// `place`: resolved; it must live as long.
   explicit Dial(const ComchPlace& place) noexcept : place_(&place) {}
 
-  /// Returns the link once it is open, else null; then it has to be called again, which also tries
-  /// again what a lack of descriptors or a full queue of the server has prevented. Throws Error:
-  /// not_connected if there is no server, not_permitted if it does not have the key, timed_out
-  /// three seconds after the first call.
+  /// Returns the link once it is open, else null; then the caller must call it again. It tries
+  /// again while descriptors are lacking, or the queue of the server's socket is full. Throws
+  /// Error: not_connected if there is no server, not_permitted if it does not have the key,
+  /// timed_out three seconds after the first call.
   std::unique_ptr<Link> poll();
 
  private:
