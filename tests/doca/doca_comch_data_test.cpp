@@ -160,7 +160,7 @@ class ComchDataProcessTest : public ComchDataTest {
     Side own;  // with other engines: those of the test are shared with the parent
     End end;
     doca_comch_client* const client = make_client(own, kName);
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     const auto turn_until = [&](const std::function<bool()>& ready) {
       while (!ready() && std::chrono::steady_clock::now() < limit) own.turn();
       return ready();

@@ -238,7 +238,7 @@ class ComchProcessTest : public ComchTest {
     const std::string text = "from another process";
     doca_comch_connection* connection = nullptr;
     if (doca_ctx_start(own.ctx) != DOCA_ERROR_IN_PROGRESS) return 1;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (own.messages.empty() && std::chrono::steady_clock::now() < end) {
       own.turn();
       if (connection != nullptr || own.state() != DOCA_CTX_STATE_RUNNING) continue;
