@@ -148,6 +148,26 @@ TEST_F(ComchDataTest, TheEndOfTheConnectionEndsItsConsumers) {
   EXPECT_EQ(doca_ctx_start(receiver_.ctx), DOCA_ERROR_NOT_CONNECTED);
 }
 
+TEST_F(ComchDataTest, WhatHasArrivedIsReceivedThoughTheProducerIsGone) {
+  start();
+  ASSERT_EQ(post(to_.empty(0, 10)), DOCA_SUCCESS);
+  ASSERT_EQ(post(to_.empty(10, 10)), DOCA_SUCCESS);
+  for (const char* text : {"one", "two"}) {  // the receiver has no turns
+    doca_error_t result = DOCA_ERROR_AGAIN;
+    for (int i = 0; i < 100000 && result == DOCA_ERROR_AGAIN; ++i) {
+      result = send(from_.filled(0, text));
+    }
+    ASSERT_EQ(result, DOCA_SUCCESS);
+  }
+  EXPECT_EQ(doca_ctx_stop(client_side_.ctx), DOCA_ERROR_IN_PROGRESS);
+  while (client_side_.state() != DOCA_CTX_STATE_IDLE) client_side_.turn();
+  EXPECT_EQ(post(to_.empty(20, 10)), DOCA_SUCCESS) << "it cannot be sent";
+  ASSERT_TRUE(run_until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }));
+  EXPECT_EQ(receiver_.results,
+            (std::vector{DOCA_SUCCESS, DOCA_SUCCESS, DOCA_ERROR_CONNECTION_RESET}));
+  EXPECT_EQ(receiver_.texts, (std::vector<std::string>{"one", "two", ""}));
+}
+
 /// The client and its producer in another process than the server.
 class ComchDataProcessTest : public ComchDataTest {
  protected:

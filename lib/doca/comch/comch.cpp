@@ -54,7 +54,8 @@ bool is_name(const char* name) noexcept {
 doca_error_t destroy(ControlCalls* calls) noexcept {
   if (calls == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (calls->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
-  if (calls->control->users.load(std::memory_order_relaxed) != 0) return DOCA_ERROR_IN_USE;
+  // Pairs with the end of the last user, which is on another thread.
+  if (calls->control->users.load(std::memory_order_acquire) != 0) return DOCA_ERROR_IN_USE;
   delete calls;
   return DOCA_SUCCESS;
 }

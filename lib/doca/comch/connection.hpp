@@ -139,7 +139,8 @@ class ComchConnection final : public std::enable_shared_from_this<ComchConnectio
   std::uint32_t longest_message_;
   std::uint32_t credit_;                 ///< messages that the peer takes
   std::uint32_t taken_ = 0;              ///< messages to give credit for
-  std::deque<progress::Task*> waiting_;  ///< sends, for credit
+  std::deque<progress::Task*> waiting_;  ///< sends, for credit and for room in the system
+  progress::Task* sending_ = nullptr;    ///< the system does not have all of its bytes yet
   bool is_server_;
   bool is_readable_ = true;
   bool has_ended_output_ = false;

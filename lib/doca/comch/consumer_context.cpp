@@ -21,7 +21,7 @@ ConnectionUse::ConnectionUse(std::shared_ptr<ComchConnection> connection)
 }
 
 ConnectionUse::~ConnectionUse() {
-  connection_->owner().users.fetch_sub(1, std::memory_order_relaxed);
+  connection_->owner().users.fetch_sub(1, std::memory_order_release);  // pairs with the read of 0
 }
 
 progress::Context::Step ConsumerContext::on_start() {
@@ -52,11 +52,8 @@ Status ConsumerContext::on_submit(progress::Task& task) noexcept {
 }
 
 void ConsumerContext::on_flush() noexcept {
-  try {
-    link_->flush();
-  } catch (const Error&) {
-    return;  // the next turn finds that the peer is gone
-  }
+  link_->flush();
+  if (link_->has_output()) request_turn();
 }
 
 bool ConsumerContext::on_poll(std::size_t most) {

@@ -70,24 +70,32 @@ Status ControlContext::on_submit(progress::Task& task) noexcept {
   if (!connection.is_open()) return ErrorCode::not_connected;
   if (send.message.size() > connection.longest_message_) return ErrorCode::invalid_value;
   try {
-    if (connection.credit_ == 0 || !connection.waiting_.empty()) {
-      connection.waiting_.push_back(&send);
-    } else {
-      send_now(connection, send);
-    }
-    return {};
-  } catch (const Error&) {
-    return {};  // the next turn finds that the peer is gone; the task is in ended_
+    connection.waiting_.push_back(&send);
   } catch (const std::bad_alloc&) {
     return ErrorCode::no_memory;
   }
+  request_turn();
+  try {
+    send_waiting(connection);
+  } catch (const std::bad_alloc&) {
+    return {};  // the next turn tries again
+  }
+  return {};
 }
 
-void ControlContext::send_now(ComchConnection& connection, MessageTask& task) {
-  connection.link_->keep({ComchFrame::message}, task.message);
-  ended_.push_back({&task, {}});
-  --connection.credit_;
-  connection.link_->flush();
+void ControlContext::send_waiting(ComchConnection& connection) {
+  while (connection.link_->flush()) {
+    if (connection.sending_ != nullptr) {
+      ended_.push_back({static_cast<MessageTask*>(connection.sending_), {}});
+      connection.sending_ = nullptr;
+    }
+    if (connection.credit_ == 0 || connection.waiting_.empty()) return;
+    const auto& next = static_cast<const MessageTask&>(*connection.waiting_.front());
+    connection.link_->keep({ComchFrame::message}, next.message);
+    --connection.credit_;
+    connection.sending_ = connection.waiting_.front();
+    connection.waiting_.pop_front();
+  }
 }
 
 bool ControlContext::on_poll(std::size_t most) {
@@ -107,7 +115,7 @@ bool ControlContext::poll_connection(ComchConnection& connection) {
       announce(connection, notice.consumer, notice.is_new);
       worked = true;
     }
-    connection.link_->flush();
+    send_waiting(connection);
     if (!connection.is_readable_ && connections_.size() > kFewConnections) return worked;
     connection.is_readable_ = false;
     for (int i = 0; i < kFramesAtOnce; ++i) {
@@ -144,11 +152,7 @@ void ControlContext::take_frame(ComchConnection& connection, const Link::Frame& 
     case ComchFrame::credit:
       check_message(head.first <= kMostQueue - std::min(connection.credit_, kMostQueue));
       connection.credit_ += head.first;
-      while (connection.credit_ != 0 && !connection.waiting_.empty()) {
-        auto& task = static_cast<MessageTask&>(*connection.waiting_.front());
-        connection.waiting_.pop_front();
-        send_now(connection, task);
-      }
+      send_waiting(connection);
       return;
     case ComchFrame::consumer_new: reach_consumer(connection, head.first); return;
     case ComchFrame::consumer_gone:
@@ -174,10 +178,14 @@ bool ControlContext::complete_ended(std::size_t most) {
 
 void ControlContext::remove(ComchConnection& connection) noexcept {
   connection.close();
+  if (connection.sending_ != nullptr) {
+    connection.waiting_.push_front(std::exchange(connection.sending_, nullptr));
+  }
   for (progress::Task* const task : connection.waiting_) {
     ended_.push_back({static_cast<MessageTask*>(task), ErrorCode::connection_reset});
   }
   connection.waiting_.clear();
+  request_turn();  // for ended_
   std::erase_if(connections_, [&](const auto& each) { return each.get() == &connection; });
 }
 
@@ -200,7 +208,10 @@ bool ControlContext::poll_ending() {
     ComchConnection& connection = *connections_[i];
     try {
       Link& link = *connection.link_;
-      if (link.flush() && !std::exchange(connection.has_ended_output_, true)) link.end_output();
+      send_waiting(connection);  // none waits: it is the rest of a message
+      if (!link.has_output() && !std::exchange(connection.has_ended_output_, true)) {
+        link.end_output();
+      }
       for (int j = 0; j < kFramesAtOnce && link.receive_into(unread) != 0; ++j) continue;
       ++i;
     } catch (const Error&) {
@@ -209,6 +220,7 @@ bool ControlContext::poll_ending() {
   }
   if (core::Clock::now() >= end_of_stop_) close_all();
   if (!connections_.empty()) return false;
+  complete_ended(ended_.size());
   stopped();
   return true;
 }

@@ -74,7 +74,7 @@ class ControlContext : public progress::Context {
   void disconnect(ComchConnection& connection) noexcept;
 
   /// The consumers and producers of its connections. Any thread.
-  std::atomic<std::size_t> users{0};  // relaxed: it publishes nothing
+  std::atomic<std::size_t> users{0};
 
  protected:
   Step on_stop() noexcept override;
@@ -110,7 +110,8 @@ class ControlContext : public progress::Context {
   bool poll_ending();
   void take_frame(ComchConnection& connection, const Link::Frame& frame);
   static void check_message(bool is_valid);
-  void send_now(ComchConnection& connection, MessageTask& task);
+  /// Sends waiting messages, in order, as long as the peer and the system have room.
+  void send_waiting(ComchConnection& connection);
   /// Closes a connection and forgets it.
   void remove(ComchConnection& connection) noexcept;
   void close_all() noexcept;

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <ctime>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -17,17 +20,66 @@ using core::ErrorCode;
 /// The longest piece that take() returns.
 constexpr std::size_t kLongestPiece = std::size_t{16} * 1024;
 
+/// The most bytes that are kept. The frames for all posted buffers of a consumer are 1 MiB; of the
+/// other frames there are fewer.
+constexpr std::size_t kMostOutput = std::size_t{4} * 1024 * 1024;
+
+/// Keeps SIGPIPE from a program that does not expect it, while it lives, if the stream has TLS:
+/// OpenSSL writes with write(2). The other sends have MSG_NOSIGNAL.
+class NoPipeSignal {
+ public:
+  explicit NoPipeSignal(const comch::TcpStream& stream) noexcept : is_needed_(stream.has_tls()) {
+    if (!is_needed_) return;
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &former_);
+  }
+  NoPipeSignal& operator=(NoPipeSignal&&) = delete;
+  ~NoPipeSignal() {
+    if (!is_needed_) return;
+    const int error = errno;
+    const timespec now{};
+    if (!was_pending_) ::sigtimedwait(&pipe_, nullptr, &now);
+    ::pthread_sigmask(SIG_SETMASK, &former_, nullptr);
+    errno = error;
+  }
+
+ private:
+  bool is_needed_;
+  bool was_pending_ = false;
+  sigset_t pipe_{};
+  sigset_t former_{};
+};
+
 }  // namespace
 
+Link::~Link() {
+  const NoPipeSignal guard(stream_);
+  stream_ = comch::TcpStream(core::Fd());  // it tells the peer
+}
+
+bool Link::handshake() {
+  const NoPipeSignal guard(stream_);
+  return stream_.handshake();
+}
+
 void Link::keep(FrameHead head, std::span<const std::byte> payload) {
-  if (sent_ == output_.size()) {
-    output_.clear();
+  if (sent_ >= output_.size() / 2) {
+    output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(sent_));
     sent_ = 0;
   }
+  const std::size_t end = output_.size();
+  if (end - sent_ > kMostOutput) stop_sending();
+  if (!can_send_) return;
   head.length = static_cast<std::uint32_t>(payload.size());
   const auto bytes = bytes_of(head);
-  output_.insert(output_.end(), bytes.begin(), bytes.end());
-  output_.insert(output_.end(), payload.begin(), payload.end());
+  output_.resize(end + bytes.size() + payload.size());  // at once, as it may throw
+  const auto rest =
+      std::copy(bytes.begin(), bytes.end(), output_.begin() + static_cast<std::ptrdiff_t>(end));
+  std::copy(payload.begin(), payload.end(), rest);
 }
 
 void Link::send(FrameHead head, std::span<const std::byte> payload) {
@@ -36,16 +88,29 @@ void Link::send(FrameHead head, std::span<const std::byte> payload) {
 }
 
 bool Link::flush() {
-  while (has_output()) {
-    const iovec rest{output_.data() + sent_, output_.size() - sent_};
-    const std::size_t count = send_some({&rest, 1});
-    if (count == 0) return false;
-    sent_ += count;
+  try {
+    while (has_output()) {
+      const iovec rest{output_.data() + sent_, output_.size() - sent_};
+      const std::size_t count = send_some({&rest, 1});
+      if (count == 0) return false;
+      sent_ += count;
+    }
+  } catch (const Error&) {
+    stop_sending();
   }
-  return true;
+  return can_send_;
+}
+
+/// Receiving goes on to the last byte that has arrived.
+void Link::stop_sending() noexcept {
+  can_send_ = false;
+  output_ = {};
+  sent_ = 0;
+  static_cast<void>(::shutdown(fd(), SHUT_RDWR));
 }
 
 std::size_t Link::send_some(std::span<const iovec> pieces) {
+  const NoPipeSignal guard(stream_);
   const ssize_t count = stream_.send(pieces);
   if (count >= 0) return static_cast<std::size_t>(count);
   if (errno == EAGAIN || errno == EINTR) return 0;
@@ -53,7 +118,8 @@ std::size_t Link::send_some(std::span<const iovec> pieces) {
 }
 
 void Link::end_output() noexcept {
-  static_cast<void>(::shutdown(fd(), SHUT_WR));
+  const NoPipeSignal guard(stream_);
+  stream_.end_output();
 }
 
 std::optional<Link::Frame> Link::next_frame(std::size_t longest) {
@@ -100,6 +166,7 @@ bool Link::fill() {
 }
 
 std::size_t Link::receive(std::span<std::byte> to) {
+  const NoPipeSignal guard(stream_);
   const ssize_t count = stream_.receive(to);
   if (count > 0) return static_cast<std::size_t>(count);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;

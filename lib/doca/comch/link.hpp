@@ -63,25 +63,28 @@ std::span<const std::byte> bytes_of(const T& value) noexcept {
   return std::as_bytes(std::span(&value, 1));
 }
 
-/// A stream of frames between two processes. Nothing waits. Functions throw Error
-/// (connection_reset) once the peer is gone. One thread at a time.
+/// A stream of frames between two processes. Nothing waits. Once the peer is gone, frames to it are
+/// dropped, and receiving throws Error (connection_reset) behind the last byte that has arrived.
+/// One thread at a time.
 class Link {
  public:
   explicit Link(comch::TcpStream stream) : stream_(std::move(stream)), input_(kInput) {}
+  Link& operator=(Link&&) = delete;
+  ~Link();
 
   [[nodiscard]] int fd() const noexcept { return stream_.fd(); }
   /// Continues the handshake; returns whether it has finished.
-  bool handshake() { return stream_.handshake(); }
+  bool handshake();
 
   /// Sends a frame, or keeps what there is no room for. Its length is that of `payload`.
   void send(FrameHead head, std::span<const std::byte> payload = {});
-  /// Keeps a frame for the next flush().
+  /// Keeps a frame for the next flush(). Ends the stream if the peer leaves too much unread.
   void keep(FrameHead head, std::span<const std::byte> payload = {});
-  /// Sends kept bytes. Returns whether none are left.
+  /// Sends kept bytes. Returns whether all were sent; false once the peer is gone.
   bool flush();
   [[nodiscard]] bool has_output() const noexcept { return sent_ < output_.size(); }
   /// Sends what there is room for; returns the number of bytes. Nothing may be kept. After a part
-  /// the next call must begin with the rest.
+  /// the next call must begin with the rest. Throws Error (connection_reset) if the peer is gone.
   std::size_t send_some(std::span<const iovec> pieces);
   /// Tells the peer that no more follows.
   void end_output() noexcept;
@@ -104,10 +107,12 @@ class Link {
 
   bool fill();
   std::size_t receive(std::span<std::byte> to);
+  void stop_sending() noexcept;
 
   comch::TcpStream stream_;
   std::vector<std::byte> output_;
   std::size_t sent_ = 0;  ///< of output_
+  bool can_send_ = true;
   std::vector<std::byte> input_;
   std::size_t begin_ = 0;  ///< of the received bytes in input_
   std::size_t end_ = 0;

@@ -64,6 +64,11 @@ ssize_t TcpStream::send(std::span<const iovec> pieces) {
   return ::sendmsg(fd(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+void TcpStream::end_output() noexcept {
+  if (tls_) tls_->close_notify();
+  static_cast<void>(::shutdown(fd(), SHUT_WR));
+}
+
 std::string TcpStream::failure(int error) const {
   if (!tls_ || error != EPROTO) return core::describe_errno(error);
   return "TLS: " + tls_->failure() +

@@ -30,6 +30,7 @@ class TcpStream {
   ~TcpStream();
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  [[nodiscard]] bool has_tls() const noexcept { return tls_ != nullptr; }
 
   /// Continues the handshake. Returns whether it has finished, and so the peer has proven a key;
   /// always true without TLS. Throws Error if the peer proves none: not_permitted for a server,
@@ -43,6 +44,8 @@ class TcpStream {
   /// Sends as sendmsg(2) does. After a partial send, the next call must begin with the rest of the
   /// same bytes.
   ssize_t send(std::span<const iovec> pieces);
+  /// Tells the peer that no more data follows. Data of the peer can still be received.
+  void end_output() noexcept;
   /// Returns why a call failed with `error`.
   [[nodiscard]] std::string failure(int error) const;
 
