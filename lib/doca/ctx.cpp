@@ -18,14 +18,13 @@ void doca_ctx::change_state(doca_ctx_states to) noexcept {
   if (state_callback != nullptr) state_callback(user_data, this, from, to);
 }
 
-void doca_ctx::start() {
+bool doca_ctx::start() {
   context().set_state_callback(follow_start, this);
   context().start();
-  if (context().state() == Context::State::running) {
-    change_state(DOCA_CTX_STATE_RUNNING);
-  } else if (state == DOCA_CTX_STATE_IDLE) {
-    change_state(DOCA_CTX_STATE_STARTING);
-  }
+  // Read before the program's callback, which may stop the context and destroy it.
+  const bool is_running = context().state() == Context::State::running;
+  change_state(is_running ? DOCA_CTX_STATE_RUNNING : DOCA_CTX_STATE_STARTING);
+  return is_running;
 }
 
 /// Follows a start that took turns of the engine.
@@ -62,6 +61,7 @@ bool doca_ctx::stop() noexcept {
     return true;
   }
   pe->stopping.push_back(this);  // there is room
+  if (pe->is_armed) pe->engine.notify();
   return false;
 }
 
@@ -90,9 +90,9 @@ doca_error_t doca_ctx_start(doca_ctx* ctx) {
   if (ctx->state != DOCA_CTX_STATE_IDLE || ctx->pe == nullptr || !ctx->is_configured()) {
     return DOCA_ERROR_BAD_STATE;
   }
-  const doca_error_t result = guarded(__func__, [&] { ctx->start(); });
-  if (result != DOCA_SUCCESS) return result;
-  return ctx->context().state() == Context::State::starting ? DOCA_ERROR_IN_PROGRESS : result;
+  bool is_running = false;
+  const doca_error_t result = guarded(__func__, [&] { is_running = ctx->start(); });
+  return result == DOCA_SUCCESS && !is_running ? DOCA_ERROR_IN_PROGRESS : result;
 }
 
 doca_error_t doca_ctx_stop(doca_ctx* ctx) {

@@ -58,8 +58,9 @@ struct doca_ctx {
   /// Returns whether a task that fails stops it.
   [[nodiscard]] virtual bool stops_on_failure() const noexcept { return true; }
 
-  /// Starts the context; it may be starting after that. Throws Error.
-  void start();
+  /// Starts the context. Returns whether it is running; it is starting otherwise, unless the
+  /// program's callback has stopped or destroyed it. Throws Error.
+  bool start();
   /// For a receiver: reports the end of a task with `status`, or keeps it for the end of the turn.
   void task_ended(doca_task& task, doca_error_t status) noexcept;
   /// Stops a running context. Returns whether it is idle.

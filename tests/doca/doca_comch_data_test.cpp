@@ -1,5 +1,6 @@
 #include <doca_comch_consumer.h>
 #include <doca_comch_producer.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,6 +169,21 @@ TEST_F(ComchDataTest, WhatHasArrivedIsReceivedThoughTheProducerIsGone) {
   EXPECT_EQ(receiver_.texts, (std::vector<std::string>{"one", "two", ""}));
 }
 
+TEST_F(ComchDataTest, AStopWakesAProgramThatIsAboutToSleep) {
+  start();
+  ASSERT_EQ(post(nullptr), DOCA_SUCCESS);
+  for (int i = 0; i < 100; ++i) receiver_.turn();
+  doca_event_handle_t handle{};
+  ASSERT_EQ(doca_pe_get_notification_handle(receiver_.pe, &handle), DOCA_SUCCESS);
+  ASSERT_EQ(doca_pe_request_notification(receiver_.pe), DOCA_SUCCESS);
+  pollfd readable{handle, POLLIN, 0};
+  ASSERT_EQ(::poll(&readable, 1, 0), 0) << "there is nothing to do";
+  EXPECT_EQ(doca_ctx_stop(receiver_.ctx), DOCA_ERROR_IN_PROGRESS);
+  EXPECT_EQ(::poll(&readable, 1, 0), 1) << "the callback of the task is due";
+  ASSERT_EQ(doca_pe_clear_notification(receiver_.pe, handle), DOCA_SUCCESS);
+  ASSERT_TRUE(run_until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }));
+}
+
 /// The client and its producer in another process than the server.
 class ComchDataProcessTest : public ComchDataTest {
  protected:
@@ -205,7 +221,7 @@ class ComchDataProcessTest : public ComchDataTest {
     if (end.results != std::vector{DOCA_SUCCESS}) return 6;
     // The parent takes what the system has, and expects no end of the connection.
     if (!turn_until([&] { return own.messages.size() == 1; })) return 7;
-    ::_exit(0);
+    ::_exit(testing::Test::HasFailure() ? 8 : 0);
   }
 };
 

@@ -115,6 +115,8 @@ TEST_F(ComchTest, AStopDoesNotWaitForAPeerThatHasNoTurns) {
     client_side_.turn();
   }
   EXPECT_EQ(client_side_.state(), DOCA_CTX_STATE_IDLE);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5))
+      << "0.5 s are promised";
 }
 
 TEST_F(ComchTest, WithoutAServerTheStartEndsIdle) {
@@ -228,6 +230,64 @@ TEST_F(ComchTest, AProgramSleepsUntilAMessageComes) {
   ASSERT_TRUE(run_until([&] { return server_side_.messages.size() == 1; }));
 }
 
+TEST_F(ComchTest, ASubmissionWakesAProgramThatIsAboutToSleep) {
+  connect();
+  doca_event_handle_t handle{};
+  ASSERT_EQ(doca_pe_get_notification_handle(server_side_.pe, &handle), DOCA_SUCCESS);
+  for (int i = 0; i < 100; ++i) server_side_.turn();
+  ASSERT_EQ(doca_pe_request_notification(server_side_.pe), DOCA_SUCCESS);
+  pollfd readable{handle, POLLIN, 0};
+  ASSERT_EQ(::poll(&readable, 1, 0), 0) << "there is nothing to do";
+  const std::string text = "x";
+  ASSERT_EQ(send_from_server(text), DOCA_SUCCESS);
+  EXPECT_EQ(::poll(&readable, 1, 0), 1) << "the callback of the task is due";
+  ASSERT_EQ(doca_pe_clear_notification(server_side_.pe, handle), DOCA_SUCCESS);
+  ASSERT_TRUE(run_until([&] { return server_side_.sent.size() == 1; }));
+}
+
+TEST_F(ComchTest, ADisconnectionWakesAProgramWhoseMessagesWait) {
+  ASSERT_EQ(doca_comch_client_set_recv_queue_size(client_, 1), DOCA_SUCCESS);
+  connect();
+  const std::string text = "x";
+  ASSERT_EQ(send_from_server(text), DOCA_SUCCESS);
+  ASSERT_EQ(send_from_server(text), DOCA_SUCCESS);
+  for (int i = 0; i < 100; ++i) server_side_.turn();
+  ASSERT_EQ(server_side_.sent.size(), 1U);
+  doca_event_handle_t handle{};
+  ASSERT_EQ(doca_pe_get_notification_handle(server_side_.pe, &handle), DOCA_SUCCESS);
+  ASSERT_EQ(doca_pe_request_notification(server_side_.pe), DOCA_SUCCESS);
+  pollfd readable{handle, POLLIN, 0};
+  ASSERT_EQ(::poll(&readable, 1, 0), 0) << "there is nothing to do";
+  ASSERT_EQ(doca_comch_server_disconnect(server_, server_side_.connection), DOCA_SUCCESS);
+  EXPECT_EQ(::poll(&readable, 1, 0), 1) << "the callback of the task is due";
+  ASSERT_EQ(doca_pe_clear_notification(server_side_.pe, handle), DOCA_SUCCESS);
+  ASSERT_TRUE(run_until([&] { return server_side_.sent.size() == 2; }));
+  EXPECT_EQ(server_side_.sent[1], DOCA_ERROR_CONNECTION_RESET);
+}
+
+TEST_F(ComchTest, TheCallbackOfAStartMayStopAndDestroyTheContext) {
+  static doca_comch_client* client;
+  ASSERT_EQ(doca_comch_client_create(host_, kName, &client), DOCA_SUCCESS);
+  doca_ctx* const ctx = doca_comch_client_as_ctx(client);
+  ASSERT_EQ(doca_pe_connect_ctx(client_side_.pe, ctx), DOCA_SUCCESS);
+  ASSERT_EQ(doca_comch_client_task_send_set_conf(client, Side::on_sent, Side::on_sent, 1),
+            DOCA_SUCCESS);
+  ASSERT_EQ(doca_comch_client_event_msg_recv_register(client, Side::on_message), DOCA_SUCCESS);
+  ASSERT_EQ(doca_ctx_set_state_changed_cb(
+                ctx,
+                [](const doca_data, doca_ctx* started, doca_ctx_states, doca_ctx_states to) {
+                  if (to == DOCA_CTX_STATE_STARTING) {
+                    EXPECT_EQ(doca_ctx_stop(started), DOCA_SUCCESS);
+                  } else if (to == DOCA_CTX_STATE_IDLE) {
+                    EXPECT_EQ(doca_comch_client_destroy(client), DOCA_SUCCESS);
+                    client = nullptr;
+                  }
+                }),
+            DOCA_SUCCESS);
+  EXPECT_EQ(doca_ctx_start(ctx), DOCA_ERROR_IN_PROGRESS);
+  EXPECT_EQ(client, nullptr);
+}
+
 /// A client with all that it needs, for another process than the server's.
 class ComchProcessTest : public ComchTest {
  protected:
@@ -252,7 +312,7 @@ class ComchProcessTest : public ComchTest {
       }
     }
     if (own.messages != std::vector<std::string>{"back"}) return 3;
-    ::_exit(0);  // without an end of the connection
+    ::_exit(testing::Test::HasFailure() ? 8 : 0);  // without an end of the connection
   }
 };
 
