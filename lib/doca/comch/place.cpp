@@ -5,7 +5,6 @@
 #include <sys/un.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -58,15 +57,6 @@ std::string hash_of(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
-/// TLS writes to sockets whose peer may be gone, which must not end the program. A handler of the
-/// program stays.
-void ignore_broken_pipes() {
-  struct sigaction now {};
-  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
-    std::signal(SIGPIPE, SIG_IGN);
-  }
-}
-
 /// Sets the host and the port of "HOST:PORT".
 void parse_network(std::string_view entry, std::string_view text, ComchPlace& place) {
   const std::size_t colon = text.rfind(':');
@@ -82,7 +72,6 @@ void parse_network(std::string_view entry, std::string_view text, ComchPlace& pl
                 "a network needs a key: OFFLOAD_DOCA_COMCH_KEY_FILE is not set");
   }
   place.keys = std::make_shared<comch::Keyring>(std::vector<std::string>{key_file});
-  ignore_broken_pipes();
 }
 
 /// Returns whether a connect may succeed later that has failed with this errno: the system lacks
