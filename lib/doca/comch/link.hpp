@@ -78,7 +78,7 @@ class Link {
 
   /// Sends a frame, or keeps what there is no room for. Its length is that of `payload`.
   void send(FrameHead head, std::span<const std::byte> payload = {});
-  /// Keeps a frame for the next flush(). Ends the stream if the peer leaves too much unread.
+  /// Keeps a frame for the next flush(). Ends the stream if the peer does not read.
   void keep(FrameHead head, std::span<const std::byte> payload = {});
   /// Sends kept bytes. Returns whether all were sent; false once the peer is gone.
   bool flush();
