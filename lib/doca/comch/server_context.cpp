@@ -149,7 +149,7 @@ void ServerContext::attach(std::unique_ptr<Link> link, std::span<const std::byte
   const auto found = std::find_if(
       all.begin(), all.end(), [&](const auto& each) { return each->token_ == attachment.token; });
   if (found == all.end()) throw Error(ErrorCode::not_found, "its connection is closed");
-  const std::shared_ptr<ComchConnection> connection = *found;
+  const std::shared_ptr<ComchConnection>& connection = *found;
   if (!connection->has_room(0)) throw Error(ErrorCode::full, "it has too many consumers");
   if (attachment.is_servers != 0) {
     connection->attach_own(attachment.consumer, std::move(link));

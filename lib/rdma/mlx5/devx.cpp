@@ -68,6 +68,7 @@ CardSpace::CardSpace(const DeviceContext& device, const QueueSpace& space) {
   in.access = IBV_ACCESS_LOCAL_WRITE;
   in.pgsz_bitmap = std::numeric_limits<std::uint64_t>::max() & ~(kRingAlignment - 1);
   if (space.dma_buf != -1) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the field is an offset in the dma-buf
     in.addr = reinterpret_cast<void*>(space.offset);
     in.comp_mask = MLX5DV_UMEM_MASK_DMABUF;
     in.dmabuf_fd = space.dma_buf;

@@ -221,7 +221,7 @@ TEST_F(RdmaControlTest, ADeviceThatFailsEndsTheConnection) {
   event.event_type = IBV_EVENT_DEVICE_FATAL;
   fake().add_async_event(event);
   EXPECT_TRUE(wait_for(POLLIN, worker->fd(), core::Clock::now() + std::chrono::seconds(5)));
-  const auto failed = thrown_by([&] { static_cast<void>(worker->receive()); });
+  const auto failed = thrown_by([&worker = worker] { static_cast<void>(worker->receive()); });
   EXPECT_EQ(failed.code(), ErrorCode::driver);
   EXPECT_EQ(std::string(failed.what()), "fake0 has failed");
 }
