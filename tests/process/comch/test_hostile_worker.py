@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from harness import on_one_machine, wait_until
+from harness import PATIENCE, on_one_machine, wait_until
 from wire import (ERROR, RESPONSE, WORKER_FAILED, WORKER_UNAVAILABLE, Wire, frame, payloads,
                   reverse)
 
@@ -22,16 +22,17 @@ VERSION, MAGIC = 4, 0x4f464c44
 CONSUMER_ID_REQUEST, CONSUMER_ID_RESPONSE = 2, 3
 HELLO, WELCOME, DESCRIPTOR, KEEP_ALIVE = 16, 17, 18, 19
 RINGS_DOORBELL = 1
-LIMIT = ["--worker-timeout", "1s"]
+LIMIT = ["--worker-timeout", "3s"]  # in which the next worker starts on a busy machine
 SIZES = ["--max-message-length", 1024, "--max-concurrent-messages", 8]
 
 
 class HostileWorker:
-    """A worker that is attached with one channel; `requests` and `responses` are descriptors of its memory."""
+    """A worker that is attached with one channel; `requests` and `responses` are descriptors of its memory. A thread
+    sends its keep-alives, so that the server does not detach it for silence."""
 
     def __init__(self, server):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(10)
+        self.socket.settimeout(PATIENCE)
         self.socket.connect(str(server.socket_file))
         self._send(HELLO, struct.pack(">IHIII", MAGIC, VERSION, RINGS_DOORBELL, 64, 16 << 20)
                    + b"\4evil" + b"\1\7reverse")
@@ -39,10 +40,13 @@ class HostileWorker:
         self.requests, self.responses, self.waits_at, self.rings_at = self._expect(DESCRIPTOR)
         self._send(CONSUMER_ID_REQUEST, struct.pack(">II", 0, 0))
         self._expect(CONSUMER_ID_RESPONSE)
-        server.wait_until_attached()
+        server.wait_until_served()
         self.memory = mmap.mmap(self.responses, os.fstat(self.responses).st_size)
         self._over = threading.Event()
         self._thread = None
+        self._left = threading.Event()
+        self._keeper = threading.Thread(target=self._keep_alive, daemon=True)
+        self._keeper.start()
 
     def _send(self, kind, payload):
         self.socket.send(frame(payload, kind))
@@ -52,8 +56,10 @@ class HostileWorker:
         assert struct.unpack_from(">I", message, 4)[0] == kind, message
         return fds
 
-    def keep_alive(self):
-        self._send(KEEP_ALIVE, bytes(8))
+    def _keep_alive(self):
+        with contextlib.suppress(OSError):  # the server has detached it
+            while not self._left.wait(0.5):
+                self._send(KEEP_ALIVE, bytes(8))
 
     def write_all(self, piece):
         """Fills its memory with the piece, and rings."""
@@ -71,6 +77,8 @@ class HostileWorker:
 
     def leave(self):
         """Ends the attachment; the worker keeps memory and doorbells, and continues to use them."""
+        self._left.set()
+        self._keeper.join()
         self.socket.close()
 
     def __enter__(self):
@@ -80,7 +88,7 @@ class HostileWorker:
         self._over.set()
         if self._thread:
             self._thread.join()
-        self.socket.close()
+        self.leave()
         self.memory.close()
         for fd in (self.requests, self.responses, self.waits_at, self.rings_at):
             os.close(fd)
@@ -99,7 +107,7 @@ def expect_right_answers(stage, server, former):
     former.leave()
     server.wait_until_worker_gone()
     stage.worker()
-    server.wait_until_attached(2)
+    server.wait_until_served(2)
     with Wire(server.port) as wire:
         for seed in range(20):
             wire.ask(payloads(50, [0, 8, 64, 372, 373, 1024], seed=seed))
@@ -161,14 +169,12 @@ def test_rubbish_all_over_its_memory(stage, server):
         server.wait_until_listening()
         hostile.begin(rubbish)
         with Wire(server.port) as wire:
-            for turn in range(100):
+            for _ in range(100):
                 wire.send(frame(bytes(40)))
                 kind, payload = expect_any_answer(wire)
                 assert kind == ERROR or len(payload) <= 40
                 if "is gone" in server.log:
                     break
-                if turn % 20 == 0:
-                    hostile.keep_alive()
         expect_right_answers(stage, server, hostile)
 
 
