@@ -150,10 +150,6 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
 
   bool poll() override {
     if (failed()) return false;
-    if (adapter_->has_failed.load(std::memory_order_relaxed)) {
-      fail(adapter_->device.name() + " has failed");
-      return true;
-    }
     bool worked = handler().post_sends();
     if (!ring_doorbells()) return true;
     worked = poll_completions() || worked;
@@ -161,7 +157,9 @@ class RdmaDataConnection final : public DataConnection, progress::Pollable, prog
       handler().on_receives_done();
       worked = true;
     }
-    return worked;
+    if (worked || !adapter_->has_failed.load(std::memory_order_relaxed)) return worked;
+    fail(adapter_->device.name() + " has failed");
+    return true;
   }
   [[nodiscard]] progress::Expecting expecting() const override {
     if (failed()) return progress::Expecting::nothing;

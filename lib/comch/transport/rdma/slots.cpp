@@ -230,13 +230,12 @@ class RdmaSlotConnection final : public DataConnection, progress::Pollable {
 
   bool poll() override {
     if (failed()) return false;
-    if (adapter_->has_failed.load(std::memory_order_relaxed)) {
-      fail(adapter_->device.name() + " has failed");
-      return true;
-    }
     bool worked = handler().post_sends();
     worked = poll_completions() || worked;
-    return post_writes() || worked;
+    worked = post_writes() || worked;
+    if (worked || !adapter_->has_failed.load(std::memory_order_relaxed)) return worked;
+    fail(adapter_->device.name() + " has failed");
+    return true;
   }
   [[nodiscard]] progress::Expecting expecting() const override {
     return is_busy() ? progress::Expecting::from_device : progress::Expecting::nothing;

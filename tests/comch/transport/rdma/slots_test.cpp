@@ -129,6 +129,7 @@ TEST_F(RdmaSlotRequestsTest, ADeviceThatWasResetEndsTheConnection) {
   ASSERT_EQ(proxy_->failure(), nullptr);
   adapter->has_failed = true;
   server_.engine.progress();
+  server_.engine.progress();  // a turn without work
   ASSERT_NE(proxy_->failure(), nullptr);
   EXPECT_EQ(*proxy_->failure(), "fake0 has failed");
 }
