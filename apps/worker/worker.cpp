@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "core/error.hpp"
@@ -59,10 +60,12 @@ bool may_come(const Error& error) {
          error.code() == ErrorCode::timed_out || error.code() == ErrorCode::connection_aborted;
 }
 
-/// Whether a device that worked before may work again: it was removed, or is being reset.
-bool may_recover(const Error& error) {
-  return error.code() == ErrorCode::io_failed || error.code() == ErrorCode::driver ||
-         error.code() == ErrorCode::not_supported;
+/// Whether an RDMA device that worked before may work again: it is being reset, or was removed and
+/// may come back.
+bool may_recover(const comch::Address& address, const Error& error) {
+  return address.scheme == "rdma" &&
+         (error.code() == ErrorCode::io_failed || error.code() == ErrorCode::not_supported ||
+          error.system_errno() == ENODEV || error.system_errno() == ENXIO);
 }
 
 }  // namespace
@@ -131,7 +134,7 @@ bool Worker::connect() {
       reason_ = "the server sent no channels";
       if (await_channels(deadline)) return true;
     } catch (const Error& error) {
-      const bool had_device = sessions_ != 0 && may_recover(error);
+      const bool had_device = sessions_ != 0 && may_recover(settings_.server, error);
       if (failure_ || (!may_come(error) && !had_device)) throw;
       reason_ = error.what();
       if (error.code() == ErrorCode::connection_aborted) level = core::LogLevel::warning;
