@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/log.hpp"
+#include "rdma/mlx5/card.hpp"
 
 namespace offload::rdma::mlx5 {
 namespace {
@@ -51,10 +52,6 @@ void init(mlx5dv_obj object, std::uint64_t kind, const char* what) {
 
 }  // namespace
 
-bool drives(const DeviceContext& device) noexcept {
-  return mlx5dv_is_supported(device.get()->device);
-}
-
 int CardQueuePair::end_thread_domain(ibv_td* domain) {
   return ibv_dealloc_td(domain);
 }
@@ -62,9 +59,7 @@ int CardQueuePair::end_thread_domain(ibv_td* domain) {
 CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain& domain,
                              const QueueSizes& sizes, SeenMemory memory)
     : memory_(std::move(memory)), arena_(memory_.bytes) {
-  if (!drives(device)) {
-    throw core::Error(ErrorCode::not_supported, device.name() + " is not an mlx5 card");
-  }
+  require_card(device);
   check_memory(memory_, sizes);
   const int refused = make_thread_domain(device.get());
   ibv_parent_domain_init_attr parent{};

@@ -15,9 +15,6 @@ enum class DoorbellRinger : std::uint8_t {
   relay,  ///< a thread, which calls CardQueuePair::relay()
 };
 
-/// Returns whether libmlx5 drives `device`.
-bool drives(const DeviceContext& device) noexcept;
-
 /// An RC queue pair of an mlx5 card whose rings, completions and records are in memory of the
 /// caller, for kernels/rdma to post and poll. libmlx5 makes it and changes its state, with ordinary
 /// verbs; libibverbs is not used to post or poll. The register of its doorbell is not shared

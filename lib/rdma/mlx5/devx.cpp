@@ -4,10 +4,10 @@
 #include <limits>
 #include <string>
 
+#include "rdma/mlx5/card.hpp"
+
 namespace offload::rdma::mlx5 {
 namespace {
-
-using core::ErrorCode;
 
 /// Groups of abilities, as the mode of the query; the lowest bit asks for the current values.
 constexpr std::uint32_t kGeneral = 0 << 1 | 1;
@@ -43,11 +43,6 @@ AbilitiesAnswer ask(const DeviceContext& device, std::uint32_t group) {
                                 answer.size()),
         "ask " + device.name() + " for its abilities by devx");
   return answer;
-}
-
-void require_card(const DeviceContext& device) {
-  if (mlx5dv_is_supported(device.get()->device)) return;
-  throw core::Error(ErrorCode::not_supported, device.name() + " is not an mlx5 card");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "comch/transport/rdma/slot_rings.hpp"
+#include "rdma/mlx5/card.hpp"
 #include "rdma/mlx5/card_queue_pair.hpp"
 
 namespace offload::comch {
