@@ -408,8 +408,11 @@ TEST_F(DevxTest, AFailedPairIsUsedAgain) {
   one.publish();
   EXPECT_EQ(one.next().syndrome, wire::Syndrome::flushed);
   EXPECT_THROW(connect(one.pair, other.pair.number()), core::Error);
-  one.pair.reset();
-  other.pair.reset();
+  for (End* const end : {&one, &other}) {
+    end->pair.reset();
+    *end->queues.send.record = 0;
+    *end->queues.receive.record = 0;
+  }
   // The completion queue goes on; the ring begins again.
   one.posted = {.polled = one.posted.polled};
   connect(one, other);

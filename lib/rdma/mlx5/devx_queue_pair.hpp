@@ -49,7 +49,8 @@ class DevxReceives {
 class DevxQueuePair {
  public:
   struct Options {
-    /// If true, a record has the number of published entries. Else the doorbell alone has it.
+    /// If true, a record has the number of published entries. Else the doorbell alone has it, and
+    /// the machine must have write combining.
     bool has_record = true;
     /// If true, the card looks for room before it writes a completion. Else it needs no record of
     /// those that were polled, and a fault of the owner overwrites completions.
@@ -75,8 +76,9 @@ class DevxQueuePair {
 
   /// Takes it from RESET to RTS. Throws Error.
   void connect(const RtrAttributes& rtr, const RtsAttributes& rts = {});
-  /// Any state → RESET, from which it can be connected again. The owner must then fill the space
-  /// with first_content(). Throws Error.
+  /// Any state → RESET, from which it can be connected again. The owner must then set both words of
+  /// the record to 0, and begin at the first entries of its rings. The rings of completions and the
+  /// owner's count of them go on. Throws Error.
   void reset();
   /// Any state → ERR: outstanding work completes as flushed. Throws Error.
   void fail();
