@@ -44,9 +44,9 @@ TEST(NoRegisters, ACompletionQueueCannotBeMade) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-// The first call waits as long as the module does; from then on all is refused, and given back,
-// without another wait.
-TEST(NoAnswer, EndsTheCardForAllWhoAreThere) {
+// The first call waits as long as the module does. Later calls fail at once, and destroying objects
+// does not wait.
+TEST(NoAnswer, LaterCallsFailAtOnce) {
   const char* const card = std::getenv("SOFTCARD_PID");
   ASSERT_NE(card, nullptr);
   auto begin = std::chrono::steady_clock::now();

@@ -102,7 +102,8 @@ Findings check_write_combining(const Tree& tree, const Pair& pair) {
     if (!is_virtual(tree))
       return {{Severity::good, subject, "supported for the registers of the card"}};
     return {{Severity::note, subject, "supported by the kernel; the driver tests it itself",
-             "a doorbell for the GPU: the log of the worker says if it has none", ""}};
+             "a doorbell register for each queue pair: the log of the worker says if they share one",
+             ""}};
   }
   if (!tree.has(registers)) {
     return {{Severity::note, subject, "not readable: sysfs does not have the registers of the card",
@@ -113,11 +114,9 @@ Findings check_write_combining(const Tree& tree, const Pair& pair) {
        is_virtual(tree)
            ? "the kernel does not support it for the registers of the card, in a virtual machine"
            : "the kernel does not support it for the registers of the card",
-       "supported: without it the driver gives the GPU no doorbell, and a thread rings it for the "
-       "GPU",
-       is_virtual(tree) ? "use offload-worker --data-path cpu here; or let the host pass BAR 0 of "
-                          "the card through as prefetchable"
-                        : "boot without nopat; until then use offload-worker --data-path cpu"}};
+       "supported: without it queue pairs share one doorbell register",
+       is_virtual(tree) ? "let the host pass BAR 0 of the card through as prefetchable"
+                        : "boot without nopat"}};
 }
 
 Findings check_relaxed_ordering(const Tree& tree, const Pair& pair) {
