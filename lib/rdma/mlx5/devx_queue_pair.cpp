@@ -321,6 +321,11 @@ void DevxQueuePair::set_path(DevxCommand& command, const ibv_ah_attr& path) {
     set(kLidBits, path.src_path_bits);
     return;
   }
+  ibv_port_attr port{};
+  check(ibv_query_port(domain_->context, path.port_num, &port), "query a port");
+  if (port.link_layer != IBV_LINK_LAYER_ETHERNET) {
+    throw core::Error(ErrorCode::not_supported, "a global route over InfiniBand, by devx");
+  }
   // The kernel finds the peer's address on an Ethernet for an address handle.
   ibv_ah_attr copy = path;
   const Handle<ibv_ah, ibv_destroy_ah> handle{

@@ -74,7 +74,7 @@ class DevxQueuePair {
       : DevxQueuePair(device, domain, sizes, space, Options{}) {}
   DevxQueuePair& operator=(DevxQueuePair&&) = delete;
 
-  /// Takes it from RESET to RTS. Throws Error.
+  /// Takes it from RESET to RTS. Throws Error: not_supported for a global route over InfiniBand.
   void connect(const RtrAttributes& rtr, const RtsAttributes& rts = {});
   /// Any state → RESET, from which it can be connected again. The owner must then set both words of
   /// the record to 0, and begin at the first entries of its rings. The rings of completions and the
