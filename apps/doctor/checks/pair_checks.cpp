@@ -101,9 +101,10 @@ Findings check_write_combining(const Tree& tree, const Pair& pair) {
   if (tree.has(registers + "_wc")) {
     if (!is_virtual(tree))
       return {{Severity::good, subject, "supported for the registers of the card"}};
-    return {{Severity::note, subject, "supported by the kernel; the driver tests it itself",
-             "a doorbell register for each queue pair: the log of the worker says if they share one",
-             ""}};
+    return {
+        {Severity::note, subject, "supported by the kernel; the driver tests it itself",
+         "a doorbell register for each queue pair: the log of the worker says if they share one",
+         ""}};
   }
   if (!tree.has(registers)) {
     return {{Severity::note, subject, "not readable: sysfs does not have the registers of the card",
