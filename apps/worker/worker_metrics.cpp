@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "telemetry/counter_table.hpp"
 #include "telemetry/trace.hpp"
 
 namespace offload::worker {
@@ -44,24 +45,43 @@ WorkerCounts::Description WorkerCounts::description() const {
 
 namespace {
 
+using telemetry::NamedCounter;
+using Kind = telemetry::CounterKind;
+
+constexpr std::array<NamedCounter<progress::EngineTimes>, 4> kTimes{{
+    {"offload_worker_busy_seconds_total", "Worker's threads: time in turns with requests.",
+     Kind::seconds, "busy_ns", &progress::EngineTimes::busy},
+    {"offload_worker_poll_seconds_total", "Worker's threads: time without requests.", Kind::seconds,
+     "poll_ns", &progress::EngineTimes::polling},
+    {"offload_worker_sleep_seconds_total", "Worker's threads: time asleep.", Kind::seconds,
+     "sleep_ns", &progress::EngineTimes::asleep},
+    {"offload_worker_longest_turn_seconds", "Longest turn of a thread of the worker.",
+     Kind::longest_seconds, "longest_turn_ns", &progress::EngineTimes::longest_turn},
+}};
+
+constexpr std::array<NamedCounter<WorkerCounts>, 6> kCounts{{
+    {"offload_worker_attached", "Workers attached to a server.", Kind::gauge, nullptr,
+     &WorkerCounts::attached},
+    {"offload_worker_attaches_total", "Attachments to a server since the start.", Kind::count,
+     "attaches", &WorkerCounts::attaches},
+    {"offload_worker_losses_total", "Servers lost before they detached the worker.", Kind::count,
+     "losses", &WorkerCounts::losses},
+    {"offload_worker_channels", "Channels that the worker processes.", Kind::gauge, "channels",
+     &WorkerCounts::channels},
+    {"offload_worker_stuck_channels",
+     "Channels with a request unanswered for --stuck-after or longer.", Kind::gauge,
+     "stuck_channels", &WorkerCounts::stuck},
+    {"offload_worker_faults_total", "Requests refused by the back end.", Kind::count, "faults",
+     &WorkerCounts::faults},
+}};
+
 void collect_times(Exposition& page, const telemetry::Labels& labels, const WorkerCounts& counts) {
   const auto channels = counts.times();
   for (std::size_t i = 0; i < channels.size(); ++i) {
     const backend::ChannelTimes& times = *channels[i];
     telemetry::Labels channel = labels;
     for (auto& label : page.shard("channel", i)) channel.push_back(std::move(label));
-    page.counter_of_seconds(
-        {"offload_worker_busy_seconds_total", "Worker's threads: time in turns with requests."},
-        channel, times.turns.busy.value());
-    page.counter_of_seconds(
-        {"offload_worker_poll_seconds_total", "Worker's threads: time without requests."}, channel,
-        times.turns.polling.value());
-    page.counter_of_seconds(
-        {"offload_worker_sleep_seconds_total", "Worker's threads: time asleep."}, channel,
-        times.turns.asleep.value());
-    page.gauge_of_most(
-        {"offload_worker_longest_turn_seconds", "Longest turn of a thread of the worker."}, channel,
-        static_cast<double>(times.turns.longest_turn.value()) / 1e9);
+    telemetry::collect(page, channel, kTimes, times.turns);
     page.histogram({"offload_worker_service_duration_seconds",
                     "Duration of one in 64 slots, from when the worker found its requests until it "
                     "had answered them."},
@@ -75,26 +95,11 @@ void WorkerMetrics::collect(Exposition& page) const {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerCounts& counts = *workers_[i].counts;
     const telemetry::Labels labels = page.shard("worker", i);
-    const auto number = [](const core::Counter& counter) {
-      return static_cast<double>(counter.value());
-    };
     if (const std::string backend = counts.description().backend; !backend.empty()) {
       page.gauge_of_most({"offload_worker_info", "Constant 1; labels describe the back end."},
                          telemetry::with(labels, "backend", backend), 1);
     }
-    page.gauge({"offload_worker_attached", "Workers attached to a server."}, labels,
-               number(counts.attached));
-    page.counter({"offload_worker_attaches_total", "Attachments to a server since the start."},
-                 labels, number(counts.attaches));
-    page.counter({"offload_worker_losses_total", "Servers lost before they detached the worker."},
-                 labels, number(counts.losses));
-    page.gauge({"offload_worker_channels", "Channels that the worker processes."}, labels,
-               number(counts.channels));
-    page.gauge({"offload_worker_stuck_channels",
-                "Channels with a request unanswered for --stuck-after or longer."},
-               labels, number(counts.stuck));
-    page.counter({"offload_worker_faults_total", "Requests refused by the back end."}, labels,
-                 number(counts.faults));
+    telemetry::collect(page, labels, kCounts, counts);
     collect_times(page, labels, counts);
   }
   page.gauge({"offload_worker_ready", "1 if /readyz returns 200."}, {}, readiness().holds ? 1 : 0);
@@ -131,28 +136,14 @@ nlohmann::json WorkerMetrics::status() const {
     const WorkerCounts& counts = *worker.counts;
     const auto channels = counts.times();
     const WorkerCounts::Description description = counts.description();
-    progress::EngineTimes all;
-    std::uint64_t longest = 0;
-    for (const auto& channel : channels) {
-      all.busy.add(channel->turns.busy.value());
-      all.polling.add(channel->turns.polling.value());
-      all.asleep.add(channel->turns.asleep.value());
-      longest = std::max(longest, channel->turns.longest_turn.value());
-    }
-    workers.push_back({{"name", worker.name},
-                       {"backend", description.backend},
-                       {"data_path", description.data_path},
-                       {"attached", counts.attached.value() != 0},
-                       {"attaches", counts.attaches.value()},
-                       {"losses", counts.losses.value()},
-                       {"channels", counts.channels.value()},
-                       {"stuck_channels", counts.stuck.value()},
-                       {"busy_ns", all.busy.value()},
-                       {"poll_ns", all.polling.value()},
-                       {"sleep_ns", all.asleep.value()},
-                       {"longest_turn_ns", longest},
-                       {"service", service_of(channels)},
-                       {"faults", counts.faults.value()}});
+    auto& object = workers.emplace_back(nlohmann::json{{"name", worker.name},
+                                                       {"backend", description.backend},
+                                                       {"data_path", description.data_path},
+                                                       {"attached", counts.attached.value() != 0},
+                                                       {"service", service_of(channels)}});
+    telemetry::collect(object, kCounts, counts);
+    telemetry::collect(object, kTimes, progress::EngineTimes{});  // there may be no channel yet
+    for (const auto& channel : channels) telemetry::collect(object, kTimes, channel->turns);
     for (auto& event : counts.events.to_json()) events.push_back(std::move(event));
   }
   std::stable_sort(events.begin(), events.end(),

@@ -7,15 +7,72 @@
 #include <utility>
 
 #include "core/probe.hpp"
+#include "telemetry/counter_table.hpp"
 #include "telemetry/trace.hpp"
 
 namespace offload::server {
 namespace {
 
+using progress::EngineTimes;
 using protocol::Refusal;
 using telemetry::Exposition;
 using telemetry::Labels;
+using telemetry::NamedCounter;
 using telemetry::with;
+using Kind = telemetry::CounterKind;
+
+constexpr std::array<NamedCounter<ThreadMetrics>, 6> kClients{{
+    {"offload_server_connections", "Connected clients.", Kind::gauge, "connections",
+     &ThreadMetrics::connections},
+    {"offload_server_connections_accepted_total", "Accepted client connections.", Kind::count,
+     "accepted", &ThreadMetrics::accepted},
+    {"offload_server_requests_total", "Requests received.", Kind::count, "requests",
+     &ThreadMetrics::requests},
+    {"offload_server_culprits_total", "Requests refused because three workers were lost with them.",
+     Kind::count, nullptr, &ThreadMetrics::culprits},
+    {"offload_server_receive_bytes_total", "Bytes received from clients.", Kind::count,
+     "receive_bytes", &ThreadMetrics::received},
+    {"offload_server_transmit_bytes_total",
+     "Bytes to clients, sent or buffered until the clients read.", Kind::count, "transmit_bytes",
+     &ThreadMetrics::transmitted},
+}};
+
+constexpr telemetry::Metric kResponses{
+    "offload_server_responses_total",
+    "Responses to clients, by result: ok, or the reason of an error frame."};
+constexpr std::array<NamedCounter<ThreadMetrics>, 1> kGoodResponses{
+    {{kResponses.name, kResponses.help, Kind::count, "responses", &ThreadMetrics::responses}}};
+
+constexpr std::array<NamedCounter<ThreadMetrics>, 3> kChannel{{
+    {"offload_channel_slots", "Requests that fit in the channel.", Kind::gauge, "slots",
+     &ThreadMetrics::slots},
+    {"offload_channel_in_flight", "Requests that the worker has not answered yet.", Kind::gauge,
+     "in_flight", &ThreadMetrics::in_flight},
+    {"offload_channel_full_seconds_total", "Time during which the channel was full.", Kind::seconds,
+     "channel_full_ns", &ThreadMetrics::channel_full},
+}};
+
+constexpr std::array<NamedCounter<EngineTimes>, 5> kThreadTimes{{
+    {"offload_server_busy_seconds_total", "I/O threads' time in turns with work.", Kind::seconds,
+     "busy_ns", &EngineTimes::busy},
+    {"offload_server_poll_seconds_total", "I/O threads' time in turns without work.", Kind::seconds,
+     "poll_ns", &EngineTimes::polling},
+    {"offload_server_sleep_seconds_total", "I/O threads' time asleep.", Kind::seconds, "sleep_ns",
+     &EngineTimes::asleep},
+    {"offload_server_longest_turn_seconds", "Longest turn of an I/O thread since the start.",
+     Kind::longest_seconds, "longest_turn_ns", &EngineTimes::longest_turn},
+    {"offload_server_stalls_total", "I/O threads' turns of --stall-limit or longer.", Kind::count,
+     "stalls", &EngineTimes::stalls},
+}};
+
+constexpr std::array<NamedCounter<EngineTimes>, 2> kControlTimes{{
+    {"offload_server_control_longest_turn_seconds",
+     "Longest turn of the control thread since the start.", Kind::longest_seconds,
+     "longest_turn_ns", &EngineTimes::longest_turn},
+    {"offload_server_control_stalls_total",
+     "Turns of the control thread of --stall-limit or longer.", Kind::count, "stalls",
+     &EngineTimes::stalls},
+}};
 
 }  // namespace
 
@@ -90,7 +147,7 @@ void ServerMetrics::note_lost(comch::WorkerId worker) {
 void ServerMetrics::collect(Exposition& page) const {
   collect_clients(page);
   collect_times(page);
-  collect_control(page);
+  telemetry::collect(page, {}, kControlTimes, control_);
   collect_workers(page);
 }
 
@@ -98,45 +155,20 @@ void ServerMetrics::collect_clients(Exposition& page) const {
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const ThreadMetrics& thread = *threads_[i];
     const Labels labels = page.shard("thread", i);
-    const auto number = [](const core::Counter& counter) {
-      return static_cast<double>(counter.value());
-    };
-    page.gauge({"offload_server_connections", "Connected clients."}, labels,
-               number(thread.connections));
-    page.counter({"offload_server_connections_accepted_total", "Accepted client connections."},
-                 labels, number(thread.accepted));
+    telemetry::collect(page, labels, kClients, thread);
     for (std::size_t end = 0; end < kConnectionEnds.size(); ++end) {
       page.counter({"offload_server_connections_closed_total", "Closed connections, by reason."},
-                   with(labels, "reason", kConnectionEnds[end]), number(thread.closed[end]));
+                   with(labels, "reason", kConnectionEnds[end]),
+                   static_cast<double>(thread.closed[end].value()));
     }
-    page.counter({"offload_server_requests_total", "Requests received."}, labels,
-                 number(thread.requests));
-    constexpr telemetry::Metric kResponses{
-        "offload_server_responses_total",
-        "Responses to clients, by result: ok, or the reason of an error frame."};
-    page.counter(kResponses, with(labels, "result", "ok"), number(thread.responses));
+    telemetry::collect(page, with(labels, "result", "ok"), kGoodResponses, thread);
     for (std::size_t code = 0; code < ThreadMetrics::kRefusals; ++code) {
       const std::string_view name = protocol::name_of(static_cast<Refusal>(code));
       if (name.empty() || thread.refused[code].value() == 0) continue;
       page.counter(kResponses, with(labels, "result", std::string(name)),
-                   number(thread.refused[code]));
+                   static_cast<double>(thread.refused[code].value()));
     }
-    page.counter({"offload_server_culprits_total",
-                  "Requests refused because three workers were lost with them."},
-                 labels, number(thread.culprits));
-    page.counter({"offload_server_receive_bytes_total", "Bytes received from clients."}, labels,
-                 number(thread.received));
-    page.counter({"offload_server_transmit_bytes_total",
-                  "Bytes to clients, sent or buffered until the clients read."},
-                 labels, number(thread.transmitted));
-    const Labels channel = page.shard("channel", i);
-    page.gauge({"offload_channel_slots", "Requests that fit in the channel."}, channel,
-               number(thread.slots));
-    page.gauge({"offload_channel_in_flight", "Requests that the worker has not answered yet."},
-               channel, number(thread.in_flight));
-    page.counter_of_seconds(
-        {"offload_channel_full_seconds_total", "Time during which the channel was full."}, channel,
-        thread.channel_full.value());
+    telemetry::collect(page, page.shard("channel", i), kChannel, thread);
   }
 }
 
@@ -155,29 +187,8 @@ void ServerMetrics::collect_times(Exposition& page) const {
     for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
       page.histogram(kStageDuration, {{"stage", kStages[stage]}}, thread.stages[stage]);
     }
-    page.counter_of_seconds(
-        {"offload_server_busy_seconds_total", "I/O threads' time in turns with work."}, labels,
-        thread.times.busy.value());
-    page.counter_of_seconds(
-        {"offload_server_poll_seconds_total", "I/O threads' time in turns without work."}, labels,
-        thread.times.polling.value());
-    page.counter_of_seconds({"offload_server_sleep_seconds_total", "I/O threads' time asleep."},
-                            labels, thread.times.asleep.value());
-    page.gauge_of_most(
-        {"offload_server_longest_turn_seconds", "Longest turn of an I/O thread since the start."},
-        labels, static_cast<double>(thread.times.longest_turn.value()) / 1e9);
-    page.counter({"offload_server_stalls_total", "I/O threads' turns of --stall-limit or longer."},
-                 labels, static_cast<double>(thread.times.stalls.value()));
+    telemetry::collect(page, labels, kThreadTimes, thread.times);
   }
-}
-
-void ServerMetrics::collect_control(Exposition& page) const {
-  page.gauge_of_most({"offload_server_control_longest_turn_seconds",
-                      "Longest turn of the control thread since the start."},
-                     {}, static_cast<double>(control_.longest_turn.value()) / 1e9);
-  page.counter({"offload_server_control_stalls_total",
-                "Turns of the control thread of --stall-limit or longer."},
-               {}, static_cast<double>(control_.stalls.value()));
 }
 
 void ServerMetrics::collect_workers(Exposition& page) const {
@@ -239,21 +250,17 @@ nlohmann::json stages_of(const std::vector<std::shared_ptr<ThreadMetrics>>& thre
 }
 
 nlohmann::json totals_of(const std::vector<std::shared_ptr<ThreadMetrics>>& threads) {
-  const auto sum = [&](core::Counter ThreadMetrics::*counter) {
-    return sum_of(threads, [&](const ThreadMetrics& thread) { return (thread.*counter).value(); });
-  };
-  const std::uint64_t errors = sum_of(threads, [](const ThreadMetrics& thread) {
+  nlohmann::json totals;
+  for (const auto& thread : threads) {
+    telemetry::collect(totals, kClients, *thread);
+    telemetry::collect(totals, kGoodResponses, *thread);
+  }
+  totals["errors"] = sum_of(threads, [](const ThreadMetrics& thread) {
     std::uint64_t refused = 0;
     for (const core::Counter& reason : thread.refused) refused += reason.value();
     return refused;
   });
-  return {{"connections", sum(&ThreadMetrics::connections)},
-          {"accepted", sum(&ThreadMetrics::accepted)},
-          {"requests", sum(&ThreadMetrics::requests)},
-          {"responses", sum(&ThreadMetrics::responses)},
-          {"errors", errors},
-          {"receive_bytes", sum(&ThreadMetrics::received)},
-          {"transmit_bytes", sum(&ThreadMetrics::transmitted)}};
+  return totals;
 }
 
 /// Connections that are gone, by why.
@@ -295,30 +302,19 @@ nlohmann::json ServerMetrics::status() const {
   }
   auto threads = nlohmann::json::array();
   for (const auto& thread : threads_) {
-    const progress::EngineTimes& times = thread->times;
-    threads.push_back({{"connections", thread->connections.value()},
-                       {"requests", thread->requests.value()},
-                       {"responses", thread->responses.value()},
-                       {"slots", thread->slots.value()},
-                       {"in_flight", thread->in_flight.value()},
-                       {"channel_full_ns", thread->channel_full.value()},
-                       {"busy_ns", times.busy.value()},
-                       {"poll_ns", times.polling.value()},
-                       {"sleep_ns", times.asleep.value()},
-                       {"longest_turn_ns", times.longest_turn.value()},
-                       {"stalls", times.stalls.value()}});
+    auto& object = threads.emplace_back();
+    telemetry::collect(object, kClients, *thread);
+    telemetry::collect(object, kGoodResponses, *thread);
+    telemetry::collect(object, kChannel, *thread);
+    telemetry::collect(object, kThreadTimes, thread->times);
   }
-  return {
-      {"totals", totals_of(threads_)},
-      {"bounds_ns", telemetry::DurationHistogram::kBounds},
-      {"errors", errors_of(threads_)},
-      {"closed", closed_of(threads_)},
-      {"stages", stages_of(threads_)},
-      {"workers", std::move(workers)},
-      {"threads", std::move(threads)},
-      {"control",
-       {{"longest_turn_ns", control_.longest_turn.value()}, {"stalls", control_.stalls.value()}}},
-      {"events", events_->to_json()}};
+  nlohmann::json control;
+  telemetry::collect(control, kControlTimes, control_);
+  return {{"totals", totals_of(threads_)}, {"bounds_ns", telemetry::DurationHistogram::kBounds},
+          {"errors", errors_of(threads_)}, {"closed", closed_of(threads_)},
+          {"stages", stages_of(threads_)}, {"workers", std::move(workers)},
+          {"threads", std::move(threads)}, {"control", std::move(control)},
+          {"events", events_->to_json()}};
 }
 
 void ServerMetrics::trace(telemetry::Trace& trace) const {

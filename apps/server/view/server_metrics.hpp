@@ -78,7 +78,6 @@ class ServerMetrics final : public telemetry::Source {
   void report_stall(core::TimePoint now);
   void collect_clients(telemetry::Exposition& page) const;
   void collect_times(telemetry::Exposition& page) const;
-  void collect_control(telemetry::Exposition& page) const;
   void collect_workers(telemetry::Exposition& page) const;
 
   std::vector<std::shared_ptr<ThreadMetrics>> threads_;
