@@ -108,6 +108,14 @@ void Objects::reset() {
   has_failed_ = true;
   core::log_warning("the device has failed");
   link_.tell(SOFTCARD_DEVICE_EVENT, 0, IBV_EVENT_DEVICE_FATAL);
+  recover();
+}
+
+void Objects::recover() {
+  if (!has_failed_ || !is_empty()) return;
+  has_failed_ = false;
+  core::log_info("the device works again");
+  link_.tell(SOFTCARD_DEVICE_EVENT, 0, IBV_EVENT_PORT_ACTIVE);
 }
 
 bool Objects::is_empty() const noexcept {
@@ -138,11 +146,7 @@ void Objects::carry_out(const softcard_request& request) {
     core::log_error("request {} of the module: {}", request.kind, failed.what());
     error = -EINVAL;
   }
-  if (has_failed_ && is_empty()) {
-    has_failed_ = false;
-    core::log_info("the device works again");
-    link_.tell(SOFTCARD_DEVICE_EVENT, 0, IBV_EVENT_PORT_ACTIVE);
-  }
+  recover();
   link_.answer(request, error);
 }
 

@@ -23,7 +23,7 @@ class Objects : public model::Events {
   bool progress();
 
   /// The device fails: nothing is carried out any more, no object can be made or changed, and
-  /// owners get an event. It works again when all objects are gone.
+  /// owners get an event. It works again when all objects are gone: at once if it has none.
   void reset();
   [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
 
@@ -56,6 +56,8 @@ class Objects : public model::Events {
   void free_completions(std::uint32_t number);
   void free_pair(std::uint32_t number);
   [[nodiscard]] bool is_empty() const noexcept;
+  /// Lets a device that has failed work again, if all objects are gone.
+  void recover();
 
   Link& link_;
   model::Card& card_;

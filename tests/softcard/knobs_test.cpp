@@ -2,7 +2,9 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 
+#include "rdma/verbs/device_context.hpp"
 #include "tests/softcard/fixture.hpp"
 
 /// The faults that the card can have. Each suite needs a card with an option of its name, or the
@@ -21,6 +23,17 @@ void expect_write(const Handle<ibv_context>& device) {
   ASSERT_EQ(pair.post(remote_work(IBV_WR_RDMA_WRITE, memory, 8), {&piece, 1}), 0);
   EXPECT_EQ(pair.next_sent().status, IBV_WC_SUCCESS);
   EXPECT_EQ(memory.word(1), memory.word(0));
+}
+
+/// Returns how often the card's process has slept.
+std::uint64_t sleeps_of(const char* card) {
+  std::ifstream status("/proc/" + std::string(card) + "/status");
+  std::string word;
+  std::uint64_t sleeps = 0;
+  while (status >> word && word != "voluntary_ctxt_switches:") {
+  }
+  EXPECT_TRUE(status >> sleeps);
+  return sleeps;
 }
 
 // A register with write combining is refused, and with it a thread domain; queue pairs share the
@@ -93,6 +106,21 @@ TEST(Reset, TheDeviceFailsAndWorksAgainWhenAllIsGone) {
     EXPECT_EQ(ibv_create_cq(device.get(), 16, nullptr, nullptr, 0), nullptr);
     EXPECT_EQ(errno, EIO);
   }
+  expect_write(open_device());
+}
+
+// No object exists whose end would let it work again. An idle card sleeps in each turn, so it has
+// taken the signal when it has slept three times.
+TEST(Reset, TheDeviceWithoutObjectsWorksAgainAtOnce) {
+  const char* const card = std::getenv("SOFTCARD_PID");
+  ASSERT_NE(card, nullptr);
+  ASSERT_EQ(::kill(std::atoi(card), SIGUSR1), 0);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (const auto before = sleeps_of(card); sleeps_of(card) < before + 3;) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_NO_THROW(rdma::DeviceContext("mlx5_0"));
   expect_write(open_device());
 }
 
