@@ -85,7 +85,7 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 		return 0;
 	ask(SOFTCARD_FREE_QP, number, NULL);
 refused:
-	xa_erase(&qps, number);
+	forget(&qps, number);
 no_number:
 	free_area(&qp->record);
 	free_area(&qp->entries);

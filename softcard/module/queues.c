@@ -55,7 +55,7 @@ static int create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr, struc
 		return 0;
 	ask(SOFTCARD_FREE_CQ, cq->number, NULL);
 refused:
-	xa_erase(&cqs, cq->number);
+	forget(&cqs, cq->number);
 no_number:
 	free_area(&cq->record);
 	free_area(&cq->entries);
@@ -127,7 +127,7 @@ static int create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct i
 		return 0;
 	ask(SOFTCARD_FREE_SRQ, srq->number, NULL);
 refused:
-	xa_erase(&srqs, srq->number);
+	forget(&srqs, srq->number);
 no_number:
 	free_area(&srq->record);
 	free_area(&srq->entries);
