@@ -213,7 +213,7 @@ static void answered(u64 id, int error)
 
 static void cq_event(const struct softcard_message *message)
 {
-	struct soft_cq *cq = xa_load(&cqs, message->number);
+	struct soft_cq *cq = xa_load(&cqs.objects, message->number);
 	struct ib_event event = { .device = &device->ib, .event = message->value };
 
 	if (!cq)
@@ -230,7 +230,7 @@ static void cq_event(const struct softcard_message *message)
 
 static void srq_event(const struct softcard_message *message)
 {
-	struct soft_srq *srq = xa_load(&srqs, message->number);
+	struct soft_srq *srq = xa_load(&srqs.objects, message->number);
 	struct ib_event event = { .device = &device->ib, .event = message->value };
 
 	if (!srq)
@@ -244,7 +244,7 @@ static void srq_event(const struct softcard_message *message)
 
 static void qp_event(const struct softcard_message *message)
 {
-	struct soft_qp *qp = xa_load(&qps, message->number);
+	struct soft_qp *qp = xa_load(&qps.objects, message->number);
 	struct ib_event event = { .device = &device->ib, .event = message->value };
 
 	if (!qp)

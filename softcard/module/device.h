@@ -92,7 +92,15 @@ struct soft_context {
 struct soft_object;
 
 extern struct soft_device *device;
-extern struct xarray cqs, srqs, qps;
+/* Objects of one kind, made by verbs or by the card's own commands. */
+struct soft_kind {
+	struct xarray objects;
+	u32 next; /* A number is used again as late as possible. */
+};
+
+#define SOFT_KIND(kind) struct soft_kind kind = { .objects = XARRAY_INIT(kind.objects, XA_FLAGS_ALLOC1) }
+
+extern struct soft_kind cqs, srqs, qps;
 /* Held while an event goes to an object, and while the object disappears. */
 extern struct mutex objects;
 
@@ -168,7 +176,12 @@ void stop_messages(void);
 extern const struct ib_device_ops mad_operations, memory_operations, queue_operations,
 	pair_operations;
 
-/* Removes an object to which events go. */
-void forget(struct xarray *from, u32 number);
+/* Gives an object a number, by which it is found from then on. Returns -ENOMEM if there is none. */
+int give_number(struct soft_kind *kind, void *object, u32 *to);
+/*
+ * Removes an object to which events go; call it before the memory is freed. Precondition: the card
+ * no longer has the object, as the next one may get its number.
+ */
+void forget(struct soft_kind *kind, u32 number);
 
 #endif

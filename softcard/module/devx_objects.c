@@ -39,14 +39,12 @@ struct soft_object {
 		struct soft_qp qp;
 	};
 	struct ib_ucontext *owner;
-	u16 made_by; /* the command; 0: the card does not have it yet */
+	u16 made_by; /* the command; 0: others cannot use it yet, or no longer */
 	u32 number;
 	u32 users;
 	struct soft_umem *memory[2];
 	struct soft_object *used[3];
 };
-
-static u32 next_cq, next_srq, next_qp;
 
 static u32 word_at(const void *structure, u32 bit)
 {
@@ -99,7 +97,7 @@ static u32 use_cq(struct soft_object *object, int place, u32 number)
 	u32 found;
 
 	mutex_lock(&objects);
-	cq = xa_load(&cqs, number);
+	cq = xa_load(&cqs.objects, number);
 	found = use(object, place, cq ? cq->devx : NULL);
 	mutex_unlock(&objects);
 	return found;
@@ -111,7 +109,7 @@ static u32 use_srq(struct soft_object *object, int place, u32 number)
 	u32 found;
 
 	mutex_lock(&objects);
-	srq = xa_load(&srqs, number);
+	srq = xa_load(&srqs.objects, number);
 	found = use(object, place, srq ? srq->devx : NULL);
 	mutex_unlock(&objects);
 	return found;
@@ -132,14 +130,13 @@ static void give_back(struct soft_object *object)
 }
 
 /* Numbers an object and has the card make it. */
-static int make(struct soft_object *object, struct xarray *of, u32 *next, void *part, u32 kind,
-		u16 made_by, struct softcard_request *request)
+static int make(struct soft_object *object, struct soft_kind *of, void *part, u32 kind, u16 made_by,
+		struct softcard_request *request)
 {
-	int error;
+	int error = give_number(of, part, &object->number);
 
-	if (xa_alloc_cyclic(of, &object->number, part, XA_LIMIT(FIRST_NUMBER, MAX_NUMBER), next,
-			    GFP_KERNEL) < 0)
-		return -ENOMEM;
+	if (error)
+		return error;
 	error = ask(kind, object->number, request);
 	if (error) {
 		forget(of, object->number);
@@ -178,7 +175,7 @@ static int make_cq(struct soft_object *object, const void *in, int length)
 	if (error)
 		return error;
 	object->cq.devx = object;
-	return make(object, &cqs, &next_cq, &object->cq, SOFTCARD_NEW_CQ, MLX5_CMD_OP_CREATE_CQ, &request);
+	return make(object, &cqs, &object->cq, SOFTCARD_NEW_CQ, MLX5_CMD_OP_CREATE_CQ, &request);
 }
 
 static int make_rmp(struct soft_object *object, const void *in, int length)
@@ -217,8 +214,7 @@ static int make_rmp(struct soft_object *object, const void *in, int length)
 	if (error)
 		return error;
 	object->srq.devx = object;
-	return make(object, &srqs, &next_srq, &object->srq, SOFTCARD_NEW_SRQ, MLX5_CMD_OP_CREATE_RMP,
-		    &request);
+	return make(object, &srqs, &object->srq, SOFTCARD_NEW_SRQ, MLX5_CMD_OP_CREATE_RMP, &request);
 }
 
 static int make_qp(struct soft_object *object, const void *in, int length)
@@ -271,7 +267,7 @@ static int make_qp(struct soft_object *object, const void *in, int length)
 		return error;
 	mutex_init(&object->qp.change);
 	object->qp.attr.qp_state = IB_QPS_RESET;
-	return make(object, &qps, &next_qp, &object->qp, SOFTCARD_NEW_QP, MLX5_CMD_OP_CREATE_QP, &request);
+	return make(object, &qps, &object->qp, SOFTCARD_NEW_QP, MLX5_CMD_OP_CREATE_QP, &request);
 }
 
 static int UVERBS_HANDLER(MLX5_IB_METHOD_DEVX_OBJ_CREATE)(struct uverbs_attr_bundle *attrs)
@@ -325,7 +321,7 @@ static int object_cleanup(struct ib_uobject *uobject, enum rdma_remove_reason wh
 			  struct uverbs_attr_bundle *attrs)
 {
 	struct soft_object *object = uobject->object;
-	struct xarray *of = &qps;
+	struct soft_kind *of = &qps;
 	u32 kind = SOFTCARD_FREE_QP;
 	bool is_used;
 
@@ -339,11 +335,12 @@ static int object_cleanup(struct ib_uobject *uobject, enum rdma_remove_reason wh
 	mutex_lock(&objects);
 	is_used = object->users != 0;
 	if (!is_used)
-		xa_erase(of, object->number);
+		object->made_by = 0;
 	mutex_unlock(&objects);
 	if (is_used)
 		return -EBUSY;
 	ask(kind, object->number, NULL);
+	forget(of, object->number);
 	give_back(object);
 	kfree(object);
 	return 0;

@@ -4,9 +4,6 @@
 
 #include "device.h"
 
-DEFINE_XARRAY_ALLOC1(qps);
-static u32 next_qp;
-
 static int check_sizes(const struct mlx5_ib_create_qp *wanted, bool has_receives)
 {
 	if (wanted->sq_wqe_count > most_blocks() || wanted->rq_wqe_count > MAX_ENTRIES)
@@ -28,7 +25,6 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	struct mlx5_ib_create_qp wanted = {};
 	bool has_receives;
 	u64 bytes;
-	u32 number;
 	int error;
 
 	if (attr->qp_type == IB_QPT_GSI && !udata) {
@@ -61,11 +57,9 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	error = pin_ring(&qp->entries, wanted.buf_addr, max_t(u64, bytes, 64), &qp->record, wanted.db_addr);
 	if (error)
 		return error;
-	if (xa_alloc_cyclic(&qps, &number, qp, XA_LIMIT(FIRST_NUMBER, MAX_NUMBER), &next_qp, GFP_KERNEL) < 0) {
-		error = -ENOMEM;
+	error = give_number(&qps, qp, &ib->qp_num);
+	if (error)
 		goto no_number;
-	}
-	ib->qp_num = number;
 	mutex_init(&qp->change);
 	qp->init = *attr;
 	qp->attr.qp_state = IB_QPS_RESET;
@@ -77,15 +71,15 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	request.qp.uar = wanted.bfreg_index;
 	request.qp.pd = number_of(ib->pd);
 	request.qp.is_unreliable = attr->qp_type == IB_QPT_UC;
-	error = ask(SOFTCARD_NEW_QP, number, &request);
+	error = ask(SOFTCARD_NEW_QP, ib->qp_num, &request);
 	if (error)
 		goto refused;
 	error = ib_copy_to_udata(udata, &answer, min(sizeof(answer), udata->outlen));
 	if (!error)
 		return 0;
-	ask(SOFTCARD_FREE_QP, number, NULL);
+	ask(SOFTCARD_FREE_QP, ib->qp_num, NULL);
 refused:
-	forget(&qps, number);
+	forget(&qps, ib->qp_num);
 no_number:
 	free_area(&qp->record);
 	free_area(&qp->entries);

@@ -4,10 +4,23 @@
 
 #include "device.h"
 
-DEFINE_XARRAY_ALLOC1(cqs);
-DEFINE_XARRAY_ALLOC1(srqs);
+SOFT_KIND(cqs);
+SOFT_KIND(srqs);
+SOFT_KIND(qps);
 DEFINE_MUTEX(objects);
-static u32 next_cq, next_srq;
+
+int give_number(struct soft_kind *kind, void *object, u32 *to)
+{
+	return xa_alloc_cyclic(&kind->objects, to, object, XA_LIMIT(FIRST_NUMBER, MAX_NUMBER), &kind->next,
+			       GFP_KERNEL) < 0 ? -ENOMEM : 0;
+}
+
+void forget(struct soft_kind *kind, u32 number)
+{
+	mutex_lock(&objects);
+	xa_erase(&kind->objects, number);
+	mutex_unlock(&objects);
+}
 
 static int create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr, struct ib_udata *udata)
 {
@@ -39,10 +52,9 @@ static int create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr, struc
 			 wanted.db_addr);
 	if (error)
 		return error;
-	if (xa_alloc_cyclic(&cqs, &cq->number, cq, XA_LIMIT(FIRST_NUMBER, MAX_NUMBER), &next_cq, GFP_KERNEL) < 0) {
-		error = -ENOMEM;
+	error = give_number(&cqs, cq, &cq->number);
+	if (error)
 		goto no_number;
-	}
 	describe(&cq->entries, &request.cq.entries);
 	describe(&cq->record, &request.cq.record);
 	error = ask(SOFTCARD_NEW_CQ, cq->number, &request);
@@ -60,13 +72,6 @@ no_number:
 	free_area(&cq->record);
 	free_area(&cq->entries);
 	return error;
-}
-
-void forget(struct xarray *from, u32 number)
-{
-	mutex_lock(&objects);
-	xa_erase(from, number);
-	mutex_unlock(&objects);
 }
 
 static int destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
@@ -109,11 +114,9 @@ static int create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct i
 			 wanted.db_addr);
 	if (error)
 		return error;
-	if (xa_alloc_cyclic(&srqs, &srq->number, srq, XA_LIMIT(FIRST_NUMBER, MAX_NUMBER), &next_srq,
-			    GFP_KERNEL) < 0) {
-		error = -ENOMEM;
+	error = give_number(&srqs, srq, &srq->number);
+	if (error)
 		goto no_number;
-	}
 	describe(&srq->entries, &request.srq.entries);
 	describe(&srq->record, &request.srq.record);
 	error = ask(SOFTCARD_NEW_SRQ, srq->number, &request);

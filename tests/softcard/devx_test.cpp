@@ -442,6 +442,16 @@ TEST_F(DevxTest, WhatTheCardRefuses) {
   }
 }
 
+// Verbs and commands take numbers from one count, so that each is used again as late as possible.
+TEST_F(DevxTest, ANumberIsNotUsedAgainAtOnce) {
+  const auto made_by_verbs = [&] { return softcard::test::Pair(domain_.get(), {}).number(); };
+  const std::uint32_t first = made_by_verbs();
+  const Space space(DevxQueuePair::first_content(kSizes));
+  const std::uint32_t second = End(device_, domain_, space).pair.number();
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, made_by_verbs());
+}
+
 // libmlx5 ends objects in any order; memory in use stays.
 TEST_F(DevxTest, MemoryInUseIsNotGivenBack) {
   const Space space(DevxQueuePair::first_content(kSizes));
