@@ -109,6 +109,7 @@ extern u32 card_flags;
 extern bool card_ready;
 extern bool card_failed; /* it says so, and does not work yet */
 
+/* Returns the maximum number of blocks of a send queue, for verbs and for the card's own commands. */
 static inline u32 most_blocks(void)
 {
 	return card_flags & SOFTCARD_SHORT_QUEUES ? FEW_ENTRIES : MAX_ENTRIES;

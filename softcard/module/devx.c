@@ -56,7 +56,7 @@ static int UVERBS_HANDLER(MLX5_IB_METHOD_DEVX_OTHER)(struct uverbs_attr_bundle *
 		MLX5_SET(cmd_hca_cap, cap, log_max_cq, 12);
 		MLX5_SET(cmd_hca_cap, cap, log_max_cq_sz, ilog2(MAX_CQE));
 		MLX5_SET(cmd_hca_cap, cap, log_max_qp, 12);
-		MLX5_SET(cmd_hca_cap, cap, log_max_qp_sz, ilog2(MAX_ENTRIES));
+		MLX5_SET(cmd_hca_cap, cap, log_max_qp_sz, ilog2(most_blocks()));
 		MLX5_SET(cmd_hca_cap, cap, log_max_rmp, 12);
 		set_bit_at(cap, CAP_WAIT_ON_TIME);
 		break;

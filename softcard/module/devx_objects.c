@@ -253,7 +253,7 @@ static int make_qp(struct soft_object *object, const void *in, int length)
 	wanted->pd = MLX5_GET(qpc, qpc, pd);
 	wanted->without_record = word_at(qpc, QPC_SEND_DBR_MODE) >> 30;
 	wanted->is_master = MLX5_GET(qpc, qpc, cd_master);
-	if (!wanted->send_cq || !wanted->receive_cq || wanted->send_blocks > MAX_ENTRIES ||
+	if (!wanted->send_cq || !wanted->receive_cq || wanted->send_blocks > most_blocks() ||
 	    wanted->receives > MAX_ENTRIES || !owns_uar(object->owner, wanted->uar) ||
 	    !owns_pd(object->owner, wanted->pd))
 		return -EINVAL;

@@ -5,6 +5,7 @@
 #include "comch/transport/rdma/slot_rings.hpp"
 #include "core/error.hpp"
 #include "rdma/mlx5/card_queue_pair.hpp"
+#include "rdma/mlx5/devx_queue_pair.hpp"
 #include "tests/softcard/fixture.hpp"
 #include "tests/support/log_capture.hpp"
 
@@ -94,6 +95,31 @@ TEST(ShortQueues, AnEmulatorReadsLongerRings) {
           "warning: mlx5_0 does not read rings itself, an emulator does: make a queue pair: "),
       0U)
       << rings.lines()[0];
+}
+
+// A queue pair that the card's own commands make is refused too, and the card says how long it can
+// be.
+TEST(ShortQueues, TheCardsOwnCommandsHaveTheLimit) {
+  namespace mlx5 = rdma::mlx5;
+  const rdma::DeviceContext device("mlx5_0");
+  const rdma::ProtectionDomain domain(device);
+  mlx5::ShortDevxCommand query;
+  query.set(mlx5::kOpcode, static_cast<std::uint16_t>(mlx5::DevxOpcode::query_abilities));
+  mlx5::DevxMessage<4112> answer;
+  ASSERT_EQ(mlx5dv_devx_general_cmd(device.get(), query.data(), query.size(), answer.data(),
+                                    answer.size()),
+            0);
+  EXPECT_EQ(answer.get(mlx5::kAbilities + mlx5::DevxField{0x88, 8}), 12U);
+  const auto make = [&](std::uint32_t blocks) {
+    const rdma::QueueSizes sizes{blocks, 16};
+    const auto content = mlx5::DevxQueuePair::first_content(sizes);
+    const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(4096, content.size()),
+                                                        std::free);
+    std::memcpy(memory.get(), content.data(), content.size());
+    const mlx5::DevxQueuePair pair(device, domain, sizes, {memory.get(), content.size()});
+  };
+  EXPECT_NO_THROW(make(4096));
+  EXPECT_THROW(make(8192), core::Error);
 }
 
 // No queue pair works without a register: the attachment fails.
