@@ -241,11 +241,11 @@ TEST_F(SequenceTest, AQueuePairInErrorTakesNoStateButReset) {
   card_.change(kNumber, change);
 }
 
-// Code 20 of a receiver that is not ready: 40.96 ms. The message has four parts.
+// Code 24 of a receiver that is not ready: 40.96 ms. The message has four parts.
 TEST_F(TwoCardsTest, AReceiverThatIsNotReadyIsAskedAgainWhenItsTimeIsOver) {
   constexpr std::chrono::microseconds kTime(40'960);
   here_.connect(2, {.rnr_retries = 7});
-  there_.connect(1, {.rnr_timer = 20});
+  there_.connect(1, {.rnr_timer = 24});
   const auto begin = Clock::now();
   here_.post(work_of(Opcode::send, here_.memory.local(0, kBytes)));
   while (Clock::now() - begin < kTime / 4) turn();
