@@ -41,6 +41,10 @@ struct PairLayout {
   bool may_wait = true;
 };
 
+/// The queue pairs that a register for sends belongs to: those with a record of their sends, or
+/// those without (PairLayout::has_record).
+enum class SendRegister : std::uint8_t { with_record, without_record };
+
 /// A change of a queue pair: the fields that have a value.
 struct PairChange {
   std::optional<State> state{};
@@ -105,9 +109,12 @@ class Card {
   /// nor reset; nothing is changed then.
   void change(std::uint32_t number, const PairChange& change);
   void remove(std::uint32_t number);
-  /// `doorbell`: what was written to the register. Without it, another queue pair's may have
-  /// overwritten it: the record alone is read.
-  void ring(std::uint32_t number, std::optional<std::uint64_t> doorbell);
+  /// `doorbell`: what was written to a register of kind `where`. Returns false, and rings nothing,
+  /// if this queue pair does not belong to such a register.
+  bool ring(std::uint32_t number, std::uint64_t doorbell, SendRegister where);
+  /// Reads the record of a queue pair that has one: another queue pair's doorbell may have
+  /// overwritten its own.
+  void ring(std::uint32_t number);
   void set_events(Events* events) noexcept { events_ = events; }
   /// For peers on other cards.
   void set_wire(Wire* wire) noexcept { wire_ = wire; }
@@ -199,6 +206,8 @@ class Card {
 
   std::uint32_t add(const QueuePairMemory& memory, EntryFormat format);
   QueuePair& pair_at(std::uint32_t number);
+  QueuePair* sender_at(std::uint32_t number);
+  void ring(QueuePair& pair, std::uint64_t doorbell);
   bool progress_rudely();
   bool place_one(QueuePair& pair);
   void place_all();

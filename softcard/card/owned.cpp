@@ -89,17 +89,32 @@ void Card::remove(std::uint32_t number) {
   pairs_.erase(number);
 }
 
-void Card::ring(std::uint32_t number, std::optional<std::uint64_t> doorbell) {
+/// Returns a queue pair whose doorbells are read now, or null.
+Card::QueuePair* Card::sender_at(std::uint32_t number) {
   const auto found = pairs_.find(number);
-  if (found == pairs_.end() || found->second.sends.ring.blocks == 0) return;
+  if (found == pairs_.end() || found->second.sends.ring.blocks == 0) return nullptr;
   QueuePair& pair = found->second;
-  if (pair.state == State::reset || pair.entries.has_fault()) return;
-  if (!doorbell && !pair.sends.has_record) return;
+  return pair.state == State::reset || pair.entries.has_fault() ? nullptr : &pair;
+}
+
+bool Card::ring(std::uint32_t number, std::uint64_t doorbell, SendRegister where) {
+  QueuePair* const pair = sender_at(number);
+  if (pair == nullptr) return true;
+  if (pair->sends.has_record != (where == SendRegister::with_record)) return false;
+  ring(*pair, doorbell);
+  return true;
+}
+
+void Card::ring(std::uint32_t number) {
+  QueuePair* const pair = sender_at(number);
+  if (pair != nullptr && pair->sends.has_record) ring(*pair, doorbell_by_record(pair->sends));
+}
+
+void Card::ring(QueuePair& pair, std::uint64_t doorbell) {
   // Any value that differs from the one before is a doorbell, and the lowest byte means nothing.
   constexpr std::uint64_t kTurn = std::uint64_t{0xff} << 24;
   const std::uint64_t turn = ~*pair.rung & kTurn;
-  const std::uint64_t value = doorbell ? *doorbell : doorbell_by_record(pair.sends);
-  *pair.rung = (value & ~kTurn) | turn;
+  *pair.rung = (doorbell & ~kTurn) | turn;
   pair.entries.look();
   note_fault(pair);
 }

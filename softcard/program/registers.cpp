@@ -7,7 +7,7 @@ namespace offload::softcard {
 
 Registers::Registers(Area area) : area_(std::move(area)) {
   static_cast<void>(take(kEventRegister));
-  for (const std::size_t at : kSendRegisters) static_cast<void>(take(at));
+  for (const Place& place : kSendRegisters) static_cast<void>(take(place.at));
 }
 
 std::uint64_t Registers::take(std::size_t at) const noexcept {
@@ -24,23 +24,27 @@ bool Registers::look(model::Card& card) {
     changed = true;
     for (model::Completions* const queue : completions_) queue->rung();
   }
-  for (const std::size_t at : kSendRegisters) {
-    const std::uint64_t doorbell = take(at);
+  for (const Place& place : kSendRegisters) {
+    const std::uint64_t doorbell = take(place.at);
     if (doorbell == kNothing) continue;
     changed = true;
-    ring(card, doorbell);
+    ring(card, doorbell, place.kind);
   }
   return changed;
 }
 
-void Registers::ring(model::Card& card, std::uint64_t doorbell) const {
+void Registers::ring(model::Card& card, std::uint64_t doorbell, model::SendRegister where) const {
   const auto second = static_cast<std::uint32_t>(doorbell >> 32);
   const std::uint32_t named = kernels::rdma::big_endian(second) >> 8;
   if (!pairs_.contains(named)) {
     core::log_warning("a doorbell names queue pair {}, which does not use its page", named);
+  } else if (!card.ring(named, doorbell, where)) {
+    core::log_warning("a doorbell of queue pair {} is in the register of queue pairs {} a record",
+                      named, where == model::SendRegister::with_record ? "with" : "without");
   }
+  if (where == model::SendRegister::without_record) return;
   for (const std::uint32_t pair : pairs_) {
-    card.ring(pair, pair == named ? std::optional(doorbell) : std::nullopt);
+    if (pair != named) card.ring(pair);
   }
 }
 

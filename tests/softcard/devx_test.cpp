@@ -217,6 +217,19 @@ TEST_F(DevxTest, ADoorbellWithoutARecord) {
     ASSERT_EQ(there_.word(i % 8), i);
   }
   EXPECT_EQ(*one.queues.send.record, 0U);
+  // A register of the other kind rings neither of them.
+  constexpr std::ptrdiff_t kWords = (0x800 - 0x600) / 8;
+  for (End* const end : {&one, &other}) {
+    std::uint64_t* const own = end->queues.send.doorbell;
+    end->queues.send.doorbell += end == &one ? kWords : -kWords;
+    ASSERT_EQ(end->post(write_work(from)), wire::Posted::done);
+    end->publish();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_FALSE(end->poll());
+    end->queues.send.doorbell = own;
+    end->publish();
+    EXPECT_FALSE(end->next().is_error());
+  }
 }
 
 // The queue copies from one memory to another one, as a DMA engine would.

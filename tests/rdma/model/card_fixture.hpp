@@ -30,6 +30,7 @@ class Owner {
   /// the state reset, and the test calls Card::ring().
   struct Process {
     std::uint32_t number;
+    bool has_record = true;
   };
   Owner(Card& card, Process process, std::uint32_t blocks, std::uint32_t receives)
       : Owner(blocks, receives) {
@@ -42,6 +43,7 @@ class Owner {
                        receive.record};
     layout.sent = send.completions.number;
     layout.came = receive.completions.number;
+    layout.has_record = process.has_record;
     card.add_completions(send.completions, {.number = layout.sent});
     card.add_completions(receive.completions, {.number = layout.came});
     card.add(layout);

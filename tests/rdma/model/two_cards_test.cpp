@@ -52,7 +52,7 @@ struct Side {
   void post(const SendWork& work) {
     ASSERT_EQ(owner.post(work), Posted::done);
     owner.publish();
-    card.ring(kNumber, std::nullopt);
+    card.ring(kNumber);
     card.progress();
   }
 
@@ -197,7 +197,7 @@ class SequenceTest : public testing::Test {
     work.remote = memory_.remote(8);
     EXPECT_EQ(one_.post(work), Posted::done);
     one_.publish();
-    card_.ring(kNumber, std::nullopt);
+    card_.ring(kNumber);
     const auto deadline = Clock::now() + std::chrono::seconds(20);
     while (Clock::now() < deadline) {
       card_.progress();
@@ -239,6 +239,33 @@ TEST_F(SequenceTest, AQueuePairInErrorTakesNoStateButReset) {
   EXPECT_EQ(write(7).value().syndrome, Syndrome::flushed);
   change.state = State::reset;
   card_.change(kNumber, change);
+}
+
+// A doorbell must be in the register that fits whether the queue pair has a record.
+TEST(SendRegister, OneOfTheOtherKindRingsNothing) {
+  for (const bool has_record : {true, false}) {
+    Card card;
+    Owner owner(card, Owner::Process{kNumber, has_record}, 16, 8);
+    PairChange change;
+    change.state = State::sending;
+    card.change(kNumber, change);
+    SendWork work;
+    work.opcode = Opcode::nop;
+    work.flags = rdma::kSignaled;
+    ASSERT_EQ(owner.post(work), Posted::done);
+    owner.publish();
+    const auto entry = rdma::doorbell_of(owner.send, owner.posted.posted);
+    const std::uint64_t doorbell = std::uint64_t{entry.words[1]} << 32 | entry.words[0];
+    const auto own = has_record ? SendRegister::with_record : SendRegister::without_record;
+    const auto other = has_record ? SendRegister::without_record : SendRegister::with_record;
+    EXPECT_FALSE(card.ring(kNumber, doorbell, other));
+    EXPECT_FALSE(card.progress());
+    EXPECT_EQ(owner.poll(), std::nullopt);
+    EXPECT_TRUE(card.ring(kNumber, doorbell, own));
+    card.progress();
+    EXPECT_TRUE(owner.poll().has_value()) << has_record;
+    EXPECT_EQ(card.fault(), "");
+  }
 }
 
 // Code 24 of a receiver that is not ready: 40.96 ms. The message has four parts.
