@@ -93,6 +93,7 @@ void ModelCard::start() {
   }
 }
 
+/// Returns nothing: the card is a process, which reports a fault only as a completion with an error.
 std::string ModelCard::stop() {
   return {};
 }
