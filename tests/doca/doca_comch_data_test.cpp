@@ -161,7 +161,11 @@ TEST_F(ComchDataTest, WhatHasArrivedIsReceivedThoughTheProducerIsGone) {
     ASSERT_EQ(result, DOCA_SUCCESS);
   }
   EXPECT_EQ(doca_ctx_stop(client_side_.ctx), DOCA_ERROR_IN_PROGRESS);
-  while (client_side_.state() != DOCA_CTX_STATE_IDLE) client_side_.turn();
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (client_side_.state() != DOCA_CTX_STATE_IDLE) {  // the receiver still has no turns
+    ASSERT_LT(std::chrono::steady_clock::now(), limit);
+    client_side_.turn();
+  }
   EXPECT_EQ(post(to_.empty(20, 10)), DOCA_SUCCESS) << "it cannot be sent";
   ASSERT_TRUE(run_until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }));
   EXPECT_EQ(receiver_.results,
@@ -263,6 +267,7 @@ TEST_F(ComchDataTest, ProducersOfSeveralThreadsShareAConsumer) {
   id_ = client_side_.new_consumers[0];
   const auto all = std::exchange(producers_, {});
   std::atomic<bool> gives_up{false};
+  std::atomic<int> done{0};
   const auto run = [&](End& end, doca_comch_producer* producer) {
     EXPECT_EQ(doca_ctx_start(end.ctx), DOCA_SUCCESS);
     std::uint8_t immediate[4] = {'a', 'b', 'c', 'd'};
@@ -278,27 +283,28 @@ TEST_F(ComchDataTest, ProducersOfSeveralThreadsShareAConsumer) {
       end.turn();
     }
     while (end.results.size() < kMessages && !gives_up) end.turn();
+    ++done;
   };
   std::thread first(run, std::ref(sender_), producers[0]);
   std::thread second(run, std::ref(other), producers[1]);
-  const bool received = run_until(
+  const bool all_done = run_until(
       [&] {
         while (post(nullptr) == DOCA_SUCCESS) continue;
-        return receiver_.immediates.size() == 2 * kMessages;
+        return receiver_.immediates.size() == 2 * kMessages && done == 2;
       },
       std::chrono::seconds(60));  // three threads, which a loaded machine's sanitizers slow down
-  gives_up = !received;
+  gives_up = true;
   first.join();
   second.join();
-  EXPECT_TRUE(received);
-  EXPECT_EQ(receiver_.immediates.back(), "abcd");
-  EXPECT_EQ(
-      std::count(receiver_.producers.begin(), receiver_.producers.end(), receiver_.producers[0]),
-      kMessages);
   for (const auto& [end, producer] : all) {
     EXPECT_EQ(doca_ctx_stop(end->ctx), DOCA_SUCCESS);
     EXPECT_EQ(doca_comch_producer_destroy(producer), DOCA_SUCCESS);
   }
+  ASSERT_TRUE(all_done) << receiver_.immediates.size() << " messages are received";
+  EXPECT_EQ(receiver_.immediates.back(), "abcd");
+  EXPECT_EQ(
+      std::count(receiver_.producers.begin(), receiver_.producers.end(), receiver_.producers[0]),
+      kMessages);
 }
 
 TEST_F(ComchDataTest, CapabilitiesAreThoseOfHostDevices) {

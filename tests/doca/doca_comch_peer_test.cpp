@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <doca_comch.h>
 #include <netdb.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -360,6 +361,8 @@ TEST_F(ComchPeerTest, TheNumberOfAServersConsumersIsLimited) {
   ASSERT_EQ(::listen(listener.get(), 2 * kMostConsumers), 0);
   ASSERT_EQ(doca_ctx_start(client_side_.ctx), DOCA_ERROR_IN_PROGRESS);
   client_side_.turn();
+  pollfd waiting{listener.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&waiting, 1, 20'000), 1);
   const core::Fd server(::accept(listener.get(), nullptr, nullptr));
   receive_bytes(server, hello().size());
   send_bytes(server, frame(2, 24, introduction()));
