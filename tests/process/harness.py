@@ -290,8 +290,8 @@ class Stage:
         return self.add(Server(self.folder, self.comch_options(comch), *options, wrapper=wrapper,
                                socket_file=(comch or self.comch) if on_socket else None))
 
-    def worker(self, *options, comch=None, wrapper=()):
-        path = ["--data-path", DATA_PATH] if TRANSPORT == "rdma" else []
+    def worker(self, *options, comch=None, wrapper=(), data_path=DATA_PATH):
+        path = ["--data-path", data_path] if TRANSPORT == "rdma" else []
         return self.program("offload-worker", *self.comch_options(comch), "--backend", BACKEND, *path,
                             *options, wrapper=wrapper)
 
