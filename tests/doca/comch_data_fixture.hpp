@@ -50,36 +50,15 @@ struct Memory {
   doca_buf_inventory* inventory = nullptr;
 };
 
-/// A consumer or a producer with its own progress engine, and a record of its tasks.
-struct End {
-  End() { EXPECT_EQ(doca_pe_create(&pe), DOCA_SUCCESS); }
-  End& operator=(End&&) = delete;
-  ~End() { EXPECT_EQ(doca_pe_destroy(pe), DOCA_SUCCESS); }
-
-  void configure(doca_ctx* own) {
-    ctx = own;
-    EXPECT_EQ(doca_pe_connect_ctx(pe, ctx), DOCA_SUCCESS);
-    EXPECT_EQ(doca_ctx_set_user_data(ctx, {.ptr = this}), DOCA_SUCCESS);
-  }
-  void turn() {
-    in_turn = true;
-    doca_pe_progress(pe);
-    in_turn = false;
-  }
-  [[nodiscard]] doca_ctx_states state() const {
-    doca_ctx_states now{};
-    EXPECT_EQ(doca_ctx_get_state(ctx, &now), DOCA_SUCCESS);
-    return now;
-  }
+/// A record of the tasks of a consumer or a producer.
+struct End : Party {
+  void configure(doca_ctx* own) { Party::configure(own, this); }
   void ended(doca_task* task) {
     EXPECT_TRUE(in_turn) << "a callback outside doca_pe_progress()";
     results.push_back(doca_task_get_status(task));
     doca_task_free(task);
   }
 
-  doca_pe* pe = nullptr;
-  doca_ctx* ctx = nullptr;
-  bool in_turn = false;
   std::vector<doca_error_t> results;
   std::vector<std::string> texts;       ///< received
   std::vector<std::string> immediates;  ///< received

@@ -50,12 +50,37 @@ inline doca_dev_rep* open_representor(doca_dev* dev) {
   return rep;
 }
 
-/// A record of the events of a server or a client. Its address is the user data of its context.
-struct Side {
-  Side() { EXPECT_EQ(doca_pe_create(&pe), DOCA_SUCCESS); }
-  Side& operator=(Side&&) = delete;
-  ~Side() { EXPECT_EQ(doca_pe_destroy(pe), DOCA_SUCCESS); }
+/// A context with its own progress engine.
+struct Party {
+  Party() { EXPECT_EQ(doca_pe_create(&pe), DOCA_SUCCESS); }
+  Party& operator=(Party&&) = delete;
+  ~Party() { EXPECT_EQ(doca_pe_destroy(pe), DOCA_SUCCESS); }
 
+  /// doca_pe_progress(), within which callbacks may come.
+  void turn() {
+    in_turn = true;
+    doca_pe_progress(pe);
+    in_turn = false;
+  }
+  [[nodiscard]] doca_ctx_states state() const {
+    doca_ctx_states now{};
+    EXPECT_EQ(doca_ctx_get_state(ctx, &now), DOCA_SUCCESS);
+    return now;
+  }
+  /// `record`: what callbacks get, a class that is derived from this one.
+  void configure(doca_ctx* own, void* record) {
+    ctx = own;
+    EXPECT_EQ(doca_pe_connect_ctx(pe, ctx), DOCA_SUCCESS);
+    EXPECT_EQ(doca_ctx_set_user_data(ctx, {.ptr = record}), DOCA_SUCCESS);
+  }
+
+  doca_pe* pe = nullptr;
+  doca_ctx* ctx = nullptr;
+  bool in_turn = false;
+};
+
+/// A record of the events of a server or a client.
+struct Side : Party {
   static Side& of(doca_data data) { return *static_cast<Side*>(data.ptr); }
   static Side& of(const doca_comch_connection* connection) {
     doca_comch_server* const server = doca_comch_server_get_server_ctx(connection);
@@ -69,21 +94,8 @@ struct Side {
     return of(data);
   }
 
-  /// doca_pe_progress(), within which callbacks may come.
-  void turn() {
-    in_turn = true;
-    doca_pe_progress(pe);
-    in_turn = false;
-  }
-  [[nodiscard]] doca_ctx_states state() const {
-    doca_ctx_states now{};
-    EXPECT_EQ(doca_ctx_get_state(ctx, &now), DOCA_SUCCESS);
-    return now;
-  }
   void configure(doca_ctx* own) {
-    ctx = own;
-    EXPECT_EQ(doca_pe_connect_ctx(pe, ctx), DOCA_SUCCESS);
-    EXPECT_EQ(doca_ctx_set_user_data(ctx, {.ptr = this}), DOCA_SUCCESS);
+    Party::configure(own, this);
     EXPECT_EQ(doca_ctx_set_state_changed_cb(ctx, on_state), DOCA_SUCCESS);
   }
 
@@ -130,10 +142,7 @@ struct Side {
     of(connection).expired_consumers.push_back(id);
   }
 
-  doca_pe* pe = nullptr;
-  doca_ctx* ctx = nullptr;
   doca_comch_connection* connection = nullptr;
-  bool in_turn = false;
   bool stops_when_sent = false;
   std::function<void(const std::string&)> on_text;
   std::vector<doca_ctx_states> states;

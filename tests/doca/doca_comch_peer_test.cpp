@@ -91,9 +91,13 @@ class ComchPeerTest : public ComchDataTest {
     }
     return false;
   }
-  void start_server() {
+  /// Names the address of a socket of the test in the environment.
+  void use_own_path() {
     path_ = std::string(folder_) + "/own";
     ::setenv("OFFLOAD_DOCA_COMCH", ("b1:00.0=unix:" + path_).c_str(), 1);
+  }
+  void start_server() {
+    use_own_path();
     ASSERT_EQ(doca_ctx_start(server_side_.ctx), DOCA_SUCCESS);
   }
   void start_network_server() {
@@ -352,8 +356,7 @@ TEST_F(ComchPeerTest, TheNumberOfAClientsConsumersIsLimited) {
 }
 
 TEST_F(ComchPeerTest, TheNumberOfAServersConsumersIsLimited) {
-  path_ = std::string(folder_) + "/own";
-  ::setenv("OFFLOAD_DOCA_COMCH", ("b1:00.0=unix:" + path_).c_str(), 1);
+  use_own_path();
   files_.push_back(path_);
   const core::Fd listener(::socket(AF_UNIX, SOCK_STREAM, 0));
   const sockaddr_un name = socket_name();
