@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "rdma/mlx5/devx_queue_pair.hpp"
-#include "rdma/verbs/gid.hpp"
 #include "tests/kernels/rdma/model_card.hpp"
+#include "tests/softcard/loopback_path.hpp"
 
 /// The interface of the model, with the device that the real libmlx5 drives behind it: so the tests
 /// that are written for the model run on the software card, unchanged. How rude it is does not
@@ -78,12 +78,8 @@ void ModelCard::set_fail_without_receive() {
 
 /// Until then the queue pairs are not connected, and the card ignores their doorbells.
 void ModelCard::start() {
-  const auto gid = offload::rdma::choose_gid(state_->device.gids(), {});
   for (const auto& [from, to] : state_->connections) {
-    offload::rdma::RtrAttributes rtr;
-    rtr.ah_attr.grh.dgid = gid.gid;
-    rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid.gid_index);
-    rtr.dest_qp_num = to;
+    auto rtr = offload::rdma::loopback_path(state_->device, to);
     rtr.min_rnr_timer = 1;  // 10 us
     offload::rdma::RtsAttributes rts;
     rts.rnr_retry = state_->fails_without_receive ? 0 : 7;

@@ -9,8 +9,8 @@
 #include "kernels/rdma/wait.hpp"
 #include "rdma/mlx5/card_queue_pair.hpp"
 #include "rdma/mlx5/devx_queue_pair.hpp"
-#include "rdma/verbs/gid.hpp"
 #include "tests/softcard/fixture.hpp"
+#include "tests/softcard/loopback_path.hpp"
 #include "tests/support/vgem_buffer.hpp"
 
 /// Queues that the card's own commands make, by the real libmlx5: in any memory, without a record,
@@ -104,13 +104,7 @@ wire::Completion next_received(const wire::ReceiveQueue& queue, wire::ReceiveSta
 class DevxTest : public testing::Test {
  protected:
   void connect(DevxQueuePair& from, std::uint32_t to) {
-    RtrAttributes rtr;
-    const auto gid = choose_gid(device_.gids(), {});
-    rtr.ah_attr = default_path();
-    rtr.ah_attr.grh.dgid = gid.gid;
-    rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid.gid_index);
-    rtr.dest_qp_num = to;
-    from.connect(rtr);
+    from.connect(loopback_path(device_, to));
   }
   void connect(End& one, End& other) {
     connect(one.pair, other.pair.number());
@@ -386,13 +380,8 @@ TEST_F(DevxTest, AQueueOfVerbsDoesNotWaitForCompletions) {
   std::align(kRingAlignment, arena_bytes(kSizes), begin, left);
   const SeenMemory memory{{static_cast<std::byte*>(begin), arena_bytes(kSizes)}, nullptr, {}};
   CardQueuePair pair(device_, domain_, kSizes, memory);
-  RtrAttributes rtr;
-  const auto gid = choose_gid(device_.gids(), {});
-  rtr.ah_attr.grh.dgid = gid.gid;
-  rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid.gid_index);
-  rtr.dest_qp_num = pair.queue_pair().qp_num();
   pair.queue_pair().initialize();
-  pair.queue_pair().ready_to_receive(rtr);
+  pair.queue_pair().ready_to_receive(loopback_path(device_, pair.queue_pair().qp_num()));
   pair.queue_pair().ready_to_send();
   auto queue = pair.host().send;
   queue.doorbell = pair.card_register();

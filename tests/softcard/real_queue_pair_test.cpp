@@ -1,8 +1,8 @@
 #include <list>
 
-#include "rdma/verbs/gid.hpp"
 #include "tests/rdma/mlx5/card_queue_pair_suite.hpp"
 #include "tests/softcard/fixture.hpp"
+#include "tests/softcard/loopback_path.hpp"
 
 /// Queues that kernels/rdma posts to, made by the real libmlx5 in memory of the caller.
 namespace offload::rdma::mlx5 {
@@ -29,14 +29,8 @@ class RealCard : public testing::Test {
 
  private:
   void connect_one(QueuePair& from, std::uint32_t to) {
-    RtrAttributes rtr;
-    const auto gid = choose_gid(device_.gids(), {});
-    rtr.ah_attr = default_path();
-    rtr.ah_attr.grh.dgid = gid.gid;
-    rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid.gid_index);
-    rtr.dest_qp_num = to;
     from.initialize();
-    from.ready_to_receive(rtr);
+    from.ready_to_receive(loopback_path(device_, to));
     from.ready_to_send();
   }
 
