@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "rdma/mlx5/card_queue_pair.hpp"
 #include "tests/rdma/mlx5/page.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/support/thrown.hpp"
 
 /// Tests of CardQueuePair that run alike with the fake libmlx5 and the model of a card, and with
@@ -175,6 +176,7 @@ TYPED_TEST_P(CardQueuePairSuite, AGpuSeesItsOwnAddresses) {
 }
 
 TYPED_TEST_P(CardQueuePairSuite, AThreadRingsWhereTheGpuCannot) {
+  const support::LogCapture log;
   SeenMemory given = this->memory({});
   given.device_address = given.bytes.data();
   given.map_register = [](void*) -> void* {
@@ -182,7 +184,11 @@ TYPED_TEST_P(CardQueuePairSuite, AThreadRingsWhereTheGpuCannot) {
   };
   const CardQueuePair pair(this->device_, this->domain_, {}, given);
   EXPECT_EQ(pair.ringer(), DoorbellRinger::relay);
+  EXPECT_EQ(pair.combines_writes(), pair.why_refused().empty());  // not on --no-write-combining
   EXPECT_EQ(pair.device().send.doorbell, pair.host().send.doorbell);
+  EXPECT_TRUE(log.has(": a thread rings the doorbell, because cudaHostRegister: not permitted\n"))
+      << log.text();
+  EXPECT_EQ(std::ranges::count(log.text(), '\n'), 1) << log.text();
 }
 
 TYPED_TEST_P(CardQueuePairSuite, NoGpuUsesWhatNoneSees) {
