@@ -341,6 +341,9 @@ MODEL = '#include "softcard/card/card.hpp"\nTEST(Good, Works) {}\n'
      "offload_guest_test(rdma.good --rootdir ${CMAKE_CURRENT_SOURCE_DIR} ${pytest})\n", "test | CPU, Soft-RoCE"),
     ("tests/CMakeLists.txt", GPU_TEST.replace("Good.*", "*/gpu"), "test, by hand | CPU, GPU"),
     ("tests/CMakeLists.txt", CARD_TEST.format("Good.*-Good.Fails"), "test | CPU, soft card"),
+    ("tests/CMakeLists.txt", "set(cases Other.*:Good.W*)\n" + CARD_TEST.format("Fine.*:${cases}"), "test | CPU, soft card"),
+    ("tests/process/CMakeLists.txt", "set(folder ${PROJECT_SOURCE_DIR}/tests/process)\nset(file ${folder}/test_good.py)\n"
+     "offload_softcard_programs(softcard.it 2 ${file}::test_it)\n", "test | CPU, soft card"),
     ("tests/process/CMakeLists.txt", "offload_softcard_test(softcard.good COMMAND pytest "
      "${PROJECT_SOURCE_DIR}/tests/process/test_good.py)\nset(files good)\n" + GUEST_TEST.replace("rdma.good", "softcard.it"),
      "test | CPU, soft card"),
@@ -361,6 +364,8 @@ def test_coverage_fills_in_where_a_test_runs_and_on_what(tree, path, text, colum
 @pytest.mark.parametrize("path, text, finding", [
     ("tests/CMakeLists.txt", CARD_TEST.format("Better.*"), "A1 names good_test, which no command runs"),
     ("tests/CMakeLists.txt", CARD_TEST.format("-Good.*"), "A1 names good_test, which no command runs"),
+    ("tests/CMakeLists.txt", "set(cases Good.*)\n" + CARD_TEST.format("-${cases}"),
+     "A1 names good_test, which no command runs"),
     ("tests/CMakeLists.txt", "\n", "A1 names good_test, which no command runs"),
     ("tests/process/CMakeLists.txt", "\n", "A1 names test_good.py::test_it, which no command runs"),
     ("tests/other/good_test.cpp", "TEST(Other, Works) {}\n", "A1 names good_test, which is in several files"),
