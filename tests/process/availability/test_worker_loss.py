@@ -229,7 +229,7 @@ def test_a_worker_attaches_to_the_next_server_by_itself(stage):
 def test_servers_killed_under_load(stage):
     """Their clients say so; their worker attaches to the next each time."""
     server, worker = stage.pair()
-    for death in range(5):
+    for death in range(min(5, KILLS)):
         client = stage.client(server, "-t", 2, "--duration", "60s")
         client.wait_for_log("connected to")
         server.kill()

@@ -6,7 +6,7 @@ import pytest
 
 from harness import TIME_FACTOR, statistics
 
-CARD = int(os.environ["SOFTCARD_PID"])  # softcard.failed_device runs this file in a guest
+CARD = int(os.environ["SOFTCARD_PID"])  # softcard.programs runs this file in a guest
 
 
 def start(stage, path):

@@ -8,6 +8,10 @@ import pytest
 GUEST = Path(__file__).parents[3] / "softcard/guest"
 CANNOT_RUN = 77
 MODULE, BUILT = (os.environ[name] for name in ("SOFTCARD_MODULE", "OFFLOAD_BUILT"))
+# The operations of each run, and the options of both cards.
+RUNS = {"some is lost": (500, ("--lose=5",))}
+if os.environ.get("OFFLOAD_LONG") == "1":
+    RUNS = {"some is lost": (1000, ("--lose=5",)), "all arrives": (4000, ())}
 
 
 def start(tmp_path, number, operations, *card):
@@ -18,8 +22,7 @@ def start(tmp_path, number, operations, *card):
         text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-@pytest.mark.parametrize("operations, card", [(4000, ()), (1000, ("--lose=5",))],
-                         ids=["all arrives", "some is lost"])
+@pytest.mark.parametrize("operations, card", RUNS.values(), ids=RUNS)
 def test_two_guests_exchange_data(tmp_path, operations, card):
     guests = [start(tmp_path, number, operations, *card) for number in (1, 2)]
     try:
