@@ -89,7 +89,8 @@ void ModelCard::start() {
   }
 }
 
-/// Returns nothing: the card is a process, which reports a fault only as a completion with an error.
+/// Returns nothing: the card is a process, which reports a fault only as a completion with an
+/// error.
 std::string ModelCard::stop() {
   return {};
 }

@@ -103,9 +103,7 @@ wire::Completion next_received(const wire::ReceiveQueue& queue, wire::ReceiveSta
 
 class DevxTest : public testing::Test {
  protected:
-  void connect(DevxQueuePair& from, std::uint32_t to) {
-    from.connect(loopback_path(device_, to));
-  }
+  void connect(DevxQueuePair& from, std::uint32_t to) { from.connect(loopback_path(device_, to)); }
   void connect(End& one, End& other) {
     connect(one.pair, other.pair.number());
     connect(other.pair, one.pair.number());
