@@ -9,7 +9,7 @@ GUEST = Path(__file__).parents[3] / "softcard/guest"
 CANNOT_RUN = 77
 MODULE, BUILT = (os.environ[name] for name in ("SOFTCARD_MODULE", "OFFLOAD_BUILT"))
 # The operations of each run, and the options of both cards.
-RUNS = {"some is lost": (500, ("--lose=5",))}
+RUNS = {"some is lost": (300, ("--lose=5",))}
 if os.environ.get("OFFLOAD_LONG") == "1":
     RUNS = {"some is lost": (1000, ("--lose=5",)), "all arrives": (4000, ())}
 
