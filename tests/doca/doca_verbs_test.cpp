@@ -1,10 +1,13 @@
 // Tests of calls that use an RDMA device: fake_verbs.cpp stands in for libibverbs.
+#include <doca_clock.h>
 #include <doca_dev.h>
+#include <doca_mmap_advise.h>
 #include <doca_sync_event.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "tests/rdma/fake_clock.hpp"
 #include "tests/rdma/fake_verbs.hpp"
 
 namespace offload::doca {
@@ -96,6 +99,49 @@ TEST_F(DocaRemoteEventTest, AnRdmaDeviceExportsToPeers) {
             DOCA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(doca_sync_event_cap_is_create_from_export_supported(info()), DOCA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(doca_sync_event_cap_task_get_is_supported(info()), DOCA_SUCCESS);
+}
+
+TEST_F(DocaVerbsTest, ADevicesFreeRunningClockIsTheCards) {
+  rdma::test::give_clock();
+  EXPECT_EQ(doca_clock_cap_nic_free_running_is_supported(info()), DOCA_SUCCESS);
+  EXPECT_EQ(doca_clock_cap_nic_real_time_is_supported(info()), DOCA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(doca_clock_cap_nic_dpa_timer_is_supported(info()), DOCA_ERROR_NOT_SUPPORTED);
+  doca_clock* clock = nullptr;
+  ASSERT_EQ(doca_clock_create(dev_, &clock), DOCA_SUCCESS);
+  rdma::test::fake_clock().cycles = 156'250'001;
+  doca_clock_timespec_t primary{};
+  doca_clock_timespec_t device{};
+  std::uint64_t margin = 0;
+  ASSERT_EQ(doca_clock_get_crosstimestamp(clock, DOCA_CLOCK_HOST_MONOTONIC,
+                                          DOCA_CLOCK_NIC_FREE_RUNNING, &primary, &device, &margin),
+            DOCA_SUCCESS);
+  EXPECT_EQ(device.ts.tv_sec, 1);
+  EXPECT_EQ(device.ts.tv_nsec, 6);
+  EXPECT_EQ(doca_clock_get_timestamp(clock, DOCA_CLOCK_NIC_REAL_TIME, &device),
+            DOCA_ERROR_NOT_SUPPORTED);
+  rdma::test::fake_clock().error = EIO;
+  EXPECT_EQ(doca_clock_get_timestamp(clock, DOCA_CLOCK_NIC_FREE_RUNNING, &device),
+            DOCA_ERROR_IO_FAILED);
+  EXPECT_EQ(doca_clock_destroy(clock), DOCA_SUCCESS);
+}
+
+TEST_F(DocaVerbsTest, ADeviceWithoutAClockHasThoseOfTheHost) {
+  EXPECT_EQ(doca_clock_cap_nic_free_running_is_supported(info()), DOCA_ERROR_NOT_SUPPORTED);
+  doca_clock* clock = nullptr;
+  ASSERT_EQ(doca_clock_create(dev_, &clock), DOCA_SUCCESS);
+  doca_clock_timespec_t time{};
+  EXPECT_EQ(doca_clock_get_timestamp(clock, DOCA_CLOCK_NIC_FREE_RUNNING, &time),
+            DOCA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(doca_clock_get_timestamp(clock, DOCA_CLOCK_HOST_MONOTONIC, &time), DOCA_SUCCESS);
+  EXPECT_EQ(doca_clock_destroy(clock), DOCA_SUCCESS);
+}
+
+TEST_F(DocaVerbsTest, AnRdmaDeviceInvalidatesNoCaches) {
+  doca_mmap_advise* advise = nullptr;
+  std::uint64_t most = 0;
+  EXPECT_EQ(doca_mmap_advise_create(dev_, &advise), DOCA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(doca_mmap_advise_task_cache_invalidate_get_max_buf_size(info(), &most),
+            DOCA_ERROR_NOT_SUPPORTED);
 }
 
 }  // namespace
