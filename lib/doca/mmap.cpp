@@ -51,7 +51,9 @@ doca_error_t doca_mmap_create(doca_mmap** mmap) {
 
 doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
+  if (mmap->buffers() != 0 || mmap->consumers.load(std::memory_order_relaxed) != 0) {
+    return DOCA_ERROR_NOT_PERMITTED;
+  }
   mmap->region.reset();
   mmap->export_pci.reset();
   if (mmap->was_started && mmap->free_callback != nullptr) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,25 @@ struct doca_mmap {
   bool is_imported = false;                                  ///< it is started for its life
   std::optional<offload::memory::InPlaceExport> export_pci;  ///< since the start
   doca_data user_data{};
+  std::atomic<std::size_t> consumers{0};  ///< created with it; relaxed: it publishes nothing
 
   [[nodiscard]] std::size_t buffers() const noexcept { return region ? region->users() : 0; }
 };
+
+namespace offload::doca {
+
+/// Counts a consumer of an mmap for as long as it lives.
+class MmapUse {
+ public:
+  explicit MmapUse(doca_mmap& mmap) noexcept : mmap_(&mmap) {
+    mmap.consumers.fetch_add(1, std::memory_order_relaxed);
+  }
+  MmapUse& operator=(MmapUse&&) = delete;
+  ~MmapUse() { mmap_->consumers.fetch_sub(1, std::memory_order_relaxed); }
+  [[nodiscard]] const doca_mmap& get() const noexcept { return *mmap_; }
+
+ private:
+  doca_mmap* mmap_;
+};
+
+}  // namespace offload::doca

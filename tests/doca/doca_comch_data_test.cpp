@@ -36,6 +36,14 @@ TEST_P(ComchDirectionTest, AMessageFillsAPostedBuffer) {
 
 INSTANTIATE_TEST_SUITE_P(ToServerAndToClient, ComchDirectionTest, testing::Bool());
 
+TEST_F(ComchDataTest, AnMmapIsNotDestroyedBeforeItsConsumer) {
+  start();
+  ASSERT_EQ(doca_mmap_destroy(to_.mmap), DOCA_ERROR_NOT_PERMITTED);
+  ASSERT_EQ(post(to_.empty(0, 100)), DOCA_SUCCESS);
+  send_text("still there");
+  ASSERT_TRUE(run_until([&] { return receiver_.texts.size() == 1; }));
+}
+
 TEST_F(ComchDataTest, WithoutAPostedBufferASendIsToBeTriedAgain) {
   start();
   EXPECT_EQ(send(from_.filled(0, "early")), DOCA_ERROR_AGAIN);

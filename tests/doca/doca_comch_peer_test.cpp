@@ -394,6 +394,20 @@ TEST_F(ComchPeerTest, MessagesOfAClientThatIsGoneAreReceived) {
   EXPECT_EQ(server_side_.messages.size(), 64U) << "after half of them credit is sent";
 }
 
+TEST_F(ComchPeerTest, OverANetworkTheyAreReceivedAfterASendThatFails) {
+  connect_over_network();
+  const std::string text = "ok";
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(send_from_client(text), DOCA_SUCCESS);
+  EXPECT_NE(doca_ctx_stop(client_side_.ctx), DOCA_ERROR_INVALID_VALUE);
+  while (client_side_.state() != DOCA_CTX_STATE_IDLE) client_side_.turn();
+  for (int i = 0; i < 8; ++i) {  // the first ones tell the system that the client is gone
+    ASSERT_EQ(send_from_server(text), DOCA_SUCCESS);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_TRUE(run_until([&] { return server_side_.disconnects == 1; }));
+  EXPECT_EQ(server_side_.messages, std::vector<std::string>(4, text));
+}
+
 TEST_F(ComchPeerTest, ASendWaitsUntilTheSystemHasAllBytes) {
   start_server();
   const core::Fd client = connect_well(8192);

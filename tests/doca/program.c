@@ -3,6 +3,7 @@
 #include <doca_buf.h>
 #include <doca_buf_inventory.h>
 #include <doca_build_config.h>
+#include <doca_clock.h>
 #include <doca_ctx.h>
 #include <doca_dev.h>
 #include <doca_dma.h>
@@ -10,7 +11,9 @@
 #include <doca_graph.h>
 #include <doca_log.h>
 #include <doca_mmap.h>
+#include <doca_mmap_advise.h>
 #include <doca_pe.h>
+#include <doca_sync_event.h>
 #include <doca_types.h>
 #include <doca_version.h>
 #include <poll.h>

@@ -16,6 +16,7 @@ static inline int doca_one_version(void) { return 1; }
 """,
     "tests/doca/one_test.cpp": "doca_one_start(nullptr); doca_one_version();\n",
     "docs/reference/doca.md": "# DOCA\n\n<!-- functions: written by scripts/checks/doca --fill -->\n<!-- end of functions -->\n",
+    "README.md": "| | |\n|---|---|\n| functions of DOCA's interface in C | |\n| idle | sleeps |\n",
 }
 
 
@@ -37,6 +38,8 @@ def tree(tmp_path):
 def test_a_good_tree_passes(tree):
     assert check(tree).stdout.splitlines() == ["doca: 2 functions, 0 complaints"]
     assert "| `doca_one_start` | `One` | slow |" in (tree / "docs/reference/doca.md").read_text()
+    assert (tree / "README.md").read_text().splitlines()[2:] == [
+        "| functions of DOCA's interface in C | 2: one 2 ([doca.md](docs/reference/doca.md)) |", "| idle | sleeps |"]
 
 
 @pytest.mark.parametrize("name, old, new, complaint", [
@@ -49,6 +52,8 @@ def test_a_good_tree_passes(tree):
     ("tests/doca/one_test.cpp", "doca_one_version()", "f(doca_one_version)", "doca_one_version: no test of tests/doca calls it"),
     ("docs/reference/doca.md", "| slow |", "| fast |", "docs/reference/doca.md: its list of functions is not that of"),
     ("docs/reference/doca.md", "<!-- end of functions -->", "", "are missing"),
+    ("README.md", "2: one 2", "3: one 3", "README.md: its counts are not those of lib/doca/functions.txt"),
+    ("README.md", "functions of", "calls of", "there is no row of functions"),
     ("lib/doca/functions.txt", "| `One` | slow", "", "not 'function | object'"),
     ("lib/doca/functions.txt", "doca_one_version | inline |", "doca_one_version | inline |\ndoca_one_version | inline |",
      "a function stands there twice"),

@@ -30,8 +30,8 @@ struct doca_comch_consumer_task_post_recv final : doca_task {
 
 /// A ConsumerContext with its tasks.
 struct doca_comch_consumer final : doca_ctx {
-  doca_comch_consumer(ComchConnection& connection, const doca_mmap& mmap)
-      : consumer(connection.shared_from_this(), &doca_comch_consumer::lost, this), memory(&mmap) {}
+  doca_comch_consumer(ComchConnection& connection, doca_mmap& mmap)
+      : consumer(connection.shared_from_this(), &doca_comch_consumer::lost, this), memory(mmap) {}
   ~doca_comch_consumer() override { tasks.clear(); }
 
   offload::progress::Context& context() noexcept override { return consumer; }
@@ -46,7 +46,7 @@ struct doca_comch_consumer final : doca_ctx {
 
   TaskSet<doca_comch_consumer_task_post_recv, PostedReceive> tasks;
   ConsumerContext consumer;
-  const doca_mmap* memory;
+  MmapUse memory;
   std::uint32_t immediate_length = 0;
   doca_comch_consumer_task_post_recv_completion_cb_t completed = nullptr;
   doca_comch_consumer_task_post_recv_completion_cb_t failed = nullptr;
@@ -62,7 +62,7 @@ Status doca_comch_consumer_task_post_recv::prepare() noexcept {
   receive().producer = 0;
   if (buf == nullptr) return {};
   auto* const buffer = buffer_of(buf);
-  const auto& region = consumer().memory->region;
+  const auto& region = consumer().memory.get().region;
   if (buffer == nullptr || !region || &buffer->region() != &*region)
     return ErrorCode::invalid_value;
   if (buffer->next() != nullptr) return ErrorCode::not_supported;

@@ -68,7 +68,9 @@ std::span<const std::byte> bytes_of(const T& value) noexcept {
 /// One thread at a time.
 class Link {
  public:
-  explicit Link(comch::TcpStream stream) : stream_(std::move(stream)), input_(kInput) {}
+  explicit Link(comch::TcpStream stream) : stream_(std::move(stream)), input_(kInput) {
+    stream_.keep_receiving();
+  }
   Link& operator=(Link&&) = delete;
   ~Link();
 

@@ -26,7 +26,8 @@ typedef void(doca_mmap_memrange_free_cb_t)(void *addr, size_t len, void *cookie)
 
 /// Creates a stopped mmap without a range, whose rights are local reading and writing.
 doca_error_t doca_mmap_create(struct doca_mmap **mmap);
-/// Stops it if it is started, and frees it. DOCA_ERROR_NOT_PERMITTED while buffers of it exist.
+/// Stops it if it is started, and frees it. DOCA_ERROR_NOT_PERMITTED while buffers or consumers
+/// of it exist.
 doca_error_t doca_mmap_destroy(struct doca_mmap *mmap);
 /// Brings the memory into RAM and locks it there. DOCA_ERROR_NOT_PERMITTED without a range or
 /// a device.

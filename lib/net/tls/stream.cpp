@@ -126,6 +126,10 @@ ssize_t TlsStream::receive(std::span<std::byte> room) {
 
 ssize_t TlsStream::send(std::span<const iovec> pieces) {
   if (!failure_.empty()) return fail(std::move(failure_), EPROTO);
+  if (is_broken_) {
+    errno = EPIPE;
+    return -1;
+  }
   if (kernel_sends_) {
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(pieces.data());  // which sendmsg does not write
@@ -148,7 +152,7 @@ ssize_t TlsStream::send(std::span<const iovec> pieces) {
     gather.skip(count);
     if (result == 1) continue;
     end_of_write(result);
-    if (failure_.empty()) keep_record(record);
+    if (failure_.empty() && !is_broken_) keep_record(record);
     if (sent == 0) return -1;
     break;
   }
@@ -181,7 +185,16 @@ void TlsStream::keep_record(std::span<const std::byte> record) {
 }
 
 void TlsStream::end_of_write(int result) {
+  const int errnum = errno;
   // OpenSSL takes a broken connection for the peer's end if that was said before.
+  const int kind = ::SSL_get_error(ssl_.get(), result);
+  if (keeps_receiving_ && (kind == SSL_ERROR_SYSCALL || kind == SSL_ERROR_ZERO_RETURN)) {
+    ::ERR_clear_error();
+    is_broken_ = true;
+    errno = EPIPE;
+    return;
+  }
+  errno = errnum;
   if (end_of_call(result) == 0) fail("the connection is broken", EPIPE);
 }
 
@@ -191,7 +204,7 @@ ssize_t TlsStream::send(std::span<const std::byte> bytes) {
 }
 
 void TlsStream::close_notify() noexcept {
-  if (!failure_.empty() || ::SSL_in_init(ssl_.get()) != 0) return;
+  if (!failure_.empty() || is_broken_ || ::SSL_in_init(ssl_.get()) != 0) return;
   (void)::SSL_shutdown(ssl_.get());
   ::ERR_clear_error();
 }

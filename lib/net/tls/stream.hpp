@@ -24,8 +24,9 @@ enum class TlsHandshake : std::uint8_t {
 /// TLS 1.3 over a connected, non-blocking socket. Its calls return what the system calls of their
 /// names would: a count, or -1 with errno: EAGAIN if they would block, ECONNRESET if the peer left
 /// without a close_notify, EPROTO if the connection broke in TLS; failure() says what was wrong.
-/// After a failure each call fails. It holds at most a record of 16 KiB each way, another one that
-/// the socket took in part, and none while it is idle. One thread. The process ignores SIGPIPE.
+/// After a failure each call fails, unless keep_receiving() was called. It holds at most a record
+/// of 16 KiB each way, another one that the socket took in part, and none while it is idle. One
+/// thread. The process ignores SIGPIPE.
 class TlsStream {
  public:
   /// `socket` stays the caller's and outlives it. Throws Error (no_memory).
@@ -45,6 +46,9 @@ class TlsStream {
   /// not take, as a record of them may be on its way; it may have more of them, or fewer.
   ssize_t send(std::span<const iovec> pieces);
   ssize_t send(std::span<const std::byte> bytes);
+  /// From now on a send that fails because the connection is broken leaves what has arrived to
+  /// receive(); only sends fail after it.
+  void keep_receiving() noexcept { keeps_receiving_ = true; }
   /// Tells the peer that no more data follows (close_notify), if the socket has room now. Data of
   /// the peer can still be received.
   void close_notify() noexcept;
@@ -78,6 +82,8 @@ class TlsStream {
   std::size_t credit_ = 0;
   std::uint32_t messages_ = 0;  ///< of the handshake protocol, received after the handshake
   std::string failure_;
+  bool keeps_receiving_ = false;
+  bool is_broken_ = false;  ///< a send has failed, and what has arrived can be received
 };
 
 }  // namespace offload::net

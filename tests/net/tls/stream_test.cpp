@@ -60,6 +60,21 @@ TEST_F(TlsStreamTest, SaysThatItHasMoreThanItHadRoomFor) {
   EXPECT_FALSE(client_.has_pending());
 }
 
+TEST_F(TlsStreamTest, ASendThatFailsCanLeaveWhatHasArrived) {
+  for (const bool keeps : {false, true}) {
+    TlsPair pair(TlsContext::psk_server({key_}), TlsContext::psk_client(key_));
+    ASSERT_TRUE(pair.connect());
+    if (keeps) pair.server.keep_receiving();
+    ASSERT_EQ(pair.client.send(bytes_of("the last")), 8);
+    ::shutdown(pair.sockets.second.get(), SHUT_RD);
+    EXPECT_EQ(pair.server.send(bytes_of("x")), -1);
+    EXPECT_EQ(errno, EPIPE);
+    EXPECT_EQ(pair.server.receive(room_), keeps ? 8 : -1);
+    EXPECT_EQ(pair.server.send(bytes_of("x")), -1);
+    EXPECT_EQ(pair.server.failure().empty(), keeps);
+  }
+}
+
 TEST_F(TlsStreamTest, AFullSocketBlocksAndNothingIsLost) {
   const auto bytes = random_bytes(4'000'000, 5);
   std::size_t sent = 0;

@@ -31,6 +31,10 @@ class TcpStream {
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] bool has_tls() const noexcept { return tls_ != nullptr; }
+  /// From now on a send that fails leaves what has arrived to receive(), as without TLS.
+  void keep_receiving() noexcept {
+    if (tls_) tls_->keep_receiving();
+  }
 
   /// Continues the handshake. Returns whether it has finished, and so the peer has proven a key;
   /// always true without TLS. Throws Error if the peer proves none: not_permitted for a server,
