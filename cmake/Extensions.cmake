@@ -4,7 +4,7 @@ option(OFFLOAD_TASKS "Build the extension tasks: counterparts of DOCA Core" ON)
 cmake_dependent_option(OFFLOAD_RDMA_TASKS "Build the extension rdma_tasks: RDMA as tasks and from kernels, offload-rdma"
   ON OFFLOAD_TASKS OFF)
 cmake_dependent_option(OFFLOAD_DOCA "Build the extension doca: DOCA's interface in C, for programs that are written for it"
-  ON OFFLOAD_TASKS OFF)
+  ON OFFLOAD_RDMA_TASKS OFF)
 option(OFFLOAD_PACKETS "Build the extension packets: Ethernet by AF_XDP, offload-packets, --udp of the worker" ON)
 option(OFFLOAD_REPORT "Build the extension report: offload-report" ON)
 option(OFFLOAD_DOCTOR "Build the extension doctor: offload-doctor" ON)

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "device/interfaces.hpp"
 #include "doca/guard.hpp"
+#include "doca/rdma/rdma_device.hpp"
 
 namespace offload::doca {
 namespace {
@@ -111,6 +112,14 @@ std::vector<doca_devinfo> parse_devices(std::string_view text) {
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
 
+doca_dev::doca_dev(doca_devinfo of) : info(std::move(of)) {}
+doca_dev::~doca_dev() = default;
+
+RdmaDevice& doca_dev::rdma() {
+  std::call_once(opens_, [this] { rdma_ = std::make_unique<RdmaDevice>(info.device); });
+  return *rdma_;
+}
+
 doca_error_t doca_devinfo_create_list(doca_devinfo*** dev_list, uint32_t* nb_devs) {
   if (any_null(dev_list, nb_devs)) return DOCA_ERROR_INVALID_VALUE;
   return guarded(__func__, [&] {
@@ -127,7 +136,7 @@ doca_error_t doca_devinfo_destroy_list(doca_devinfo** dev_list) {
 
 doca_error_t doca_dev_open(doca_devinfo* devinfo, doca_dev** dev) {
   if (any_null(devinfo, dev)) return DOCA_ERROR_INVALID_VALUE;
-  return guarded(__func__, [&] { *dev = new doca_dev{*devinfo}; });
+  return guarded(__func__, [&] { *dev = new doca_dev(*devinfo); });
 }
 
 doca_error_t doca_dev_close(doca_dev* dev) {

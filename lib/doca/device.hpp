@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,10 +24,28 @@ struct doca_devinfo {
   std::vector<doca_devinfo_rep> representors;
 };
 
+namespace offload::doca {
+struct RdmaDevice;
+}
+
 /// An open device.
 struct doca_dev {
+  explicit doca_dev(doca_devinfo of);
+  doca_dev& operator=(doca_dev&&) = delete;
+  ~doca_dev();
+
+  [[nodiscard]] bool is_rdma() const noexcept {
+    return info.device.kind == offload::device::Kind::rdma;
+  }
+  /// Opens an RDMA device, the first time. Any thread. Throws Error.
+  offload::doca::RdmaDevice& rdma();
+
   doca_devinfo info;
   std::atomic<std::size_t> users{0};  ///< mmaps and contexts; relaxed: it publishes nothing
+
+ private:
+  std::once_flag opens_;
+  std::unique_ptr<offload::doca::RdmaDevice> rdma_;
 };
 
 struct doca_dev_rep {
