@@ -10,6 +10,14 @@
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
 using offload::core::Duration;
 
+namespace {
+
+/// After a longer time between two turns descriptors are looked at first: a program may sleep for a
+/// second between its turns.
+constexpr Duration kPause = std::chrono::milliseconds(1);
+
+}  // namespace
+
 bool doca_pe::settle() noexcept {
   bool worked = false;
   // By index: a callback may stop further contexts.
@@ -74,9 +82,13 @@ doca_error_t doca_pe_connect_ctx(doca_pe* pe, doca_ctx* ctx) {
 
 uint8_t doca_pe_progress(doca_pe* pe) {
   if (pe == nullptr || pe->in_turn) return 0;
+  const offload::core::TimePoint now = offload::core::Clock::now();
+  const bool has_paused = now - std::exchange(pe->last_turn, now) > kPause;
   bool worked = false;
   pe->in_turn = true;
-  static_cast<void>(guarded(__func__, [&] { worked = pe->engine.progress(); }));
+  static_cast<void>(guarded(__func__, [&] {
+    worked = has_paused ? pe->engine.look_and_progress() : pe->engine.progress();
+  }));
   worked = pe->settle() || worked;
   pe->in_turn = false;
   return worked ? 1 : 0;

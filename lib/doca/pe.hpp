@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "doca/include/doca_pe.h"
 #include "progress/context.hpp"
 #include "progress/engine.hpp"
@@ -103,6 +104,7 @@ struct doca_pe {
   std::size_t graphs = 0;
   bool in_turn = false;
   bool is_armed = false;
+  offload::core::TimePoint last_turn;  ///< its beginning
 
   /// Ends what turns of the engine left for after the turn. Returns whether there was anything.
   bool settle() noexcept;

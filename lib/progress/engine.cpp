@@ -165,6 +165,15 @@ bool Engine::progress() {
   return end_turn(poll_all(), /*look=*/false);
 }
 
+bool Engine::look_and_progress() {
+  const UsageCheck::Turn in_turn(usage_, "look_and_progress");
+  knows_time_ = false;
+  const bool found = take_events(Duration{});
+  turns_to_look_ = found ? 0 : kTurnsPerLook - 1;
+  const bool worked = poll_all();
+  return end_turn(worked || found, /*look=*/false);
+}
+
 core::Duration Engine::arm() {
   const UsageCheck::Turn in_turn(usage_, "arm");
   armed_by_caller_ = true;

@@ -119,6 +119,8 @@ class Engine {
   /// One turn that does not wait: polls everything once; every 16th turn, and the turn after
   /// events, takes events. Returns whether there was work.
   bool progress();
+  /// The same after a wait of the caller, during which events may have come: takes events first.
+  bool look_and_progress();
 
   /// The engine's epoll descriptor, readable while an event is pending; for the caller's own poll
   /// or epoll.

@@ -3,8 +3,10 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/doca/comch_fixture.hpp"
@@ -27,6 +29,19 @@ TEST_F(ComchTest, AClientConnectsInTurnsAndBothSidesSendMessages) {
   EXPECT_EQ(client_side_.messages[0], pong);
   EXPECT_EQ(client_side_.sent, std::vector{DOCA_SUCCESS});
   EXPECT_EQ(server_side_.sent, std::vector{DOCA_SUCCESS});
+}
+
+// As NVIDIA's samples of sync events, which sleep for a second between two turns.
+TEST_F(ComchTest, AProgramWithPausesConnectsInAFewTurns) {
+  ASSERT_EQ(doca_ctx_start(server_side_.ctx), DOCA_SUCCESS);
+  ASSERT_EQ(doca_ctx_start(client_side_.ctx), DOCA_ERROR_IN_PROGRESS);
+  int turns = 0;
+  for (; turns < 10 && client_side_.state() != DOCA_CTX_STATE_RUNNING; ++turns) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    server_side_.turn();
+    client_side_.turn();
+  }
+  EXPECT_LE(turns, 4);
 }
 
 TEST_F(ComchTest, AMessageOfNoBytesArrives) {

@@ -24,6 +24,8 @@ TEST(DocaRdmaWithoutDevice, AHostDeviceHasNoTasksOfRdma) {
     EXPECT_EQ(doca_rdma_cap_task_read_is_supported(of), no);
     EXPECT_EQ(doca_rdma_cap_task_write_is_supported(of), no);
     EXPECT_EQ(doca_rdma_cap_task_write_imm_is_supported(of), no);
+    EXPECT_EQ(doca_rdma_cap_task_remote_net_sync_event_get_is_supported(of), no);
+    EXPECT_EQ(doca_rdma_cap_task_remote_net_sync_event_notify_set_is_supported(of), no);
   }
   doca_rdma* rdma = nullptr;
   EXPECT_EQ(doca_rdma_create(dev, &rdma), DOCA_ERROR_NOT_SUPPORTED);

@@ -11,6 +11,7 @@
 #include <doca_log.h>
 #include <doca_mmap.h>
 #include <doca_pe.h>
+#include <doca_sync_event.h>
 #include <doca_types.h>
 #include <doca_version.h>
 #include <poll.h>

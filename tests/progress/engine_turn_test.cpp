@@ -157,6 +157,19 @@ TEST(Engine, ATurnOfProgressDoesNotWait) {
   EXPECT_TRUE(support::eventually([&] { return signal.events == 1; }, [&] { engine.progress(); }));
 }
 
+TEST(Engine, AfterAWaitOfTheCallerEventsAreTakenBeforeThePolls) {
+  Engine engine;
+  Signal signal(engine);
+  FakeWork work;
+  work.on_poll = [&] { EXPECT_EQ(signal.events, 1); };
+  EXPECT_FALSE(engine.progress());  // the next look is due in 16 turns
+  engine.attach(work);
+  signal.raise();
+  EXPECT_TRUE(engine.look_and_progress());
+  EXPECT_EQ(signal.events, 1);
+  EXPECT_FALSE(engine.look_and_progress());
+}
+
 // Each check is a system call, which a turn with completions omits.
 TEST(Engine, ProgressLooksAtDescriptorsNowAndThenWhileThereIsWork) {
   Engine engine;

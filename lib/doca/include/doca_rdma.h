@@ -23,6 +23,7 @@
 #include "doca_dev.h"
 #include "doca_error.h"
 #include "doca_pe.h"
+#include "doca_sync_event.h"
 #include "doca_types.h"
 
 #ifdef __cplusplus
@@ -334,6 +335,66 @@ void doca_rdma_task_write_imm_set_immediate_data(struct doca_rdma_task_write_imm
                                                  doca_be32_t immediate_data);
 doca_be32_t doca_rdma_task_write_imm_get_immediate_data(
     const struct doca_rdma_task_write_imm *task);
+
+/// Reads a peer's event (doca_sync_event.h) into 8 bytes behind the data of a buffer, or of a list
+/// of at most 4. The event must stay while the task is in flight. Submissions return
+/// DOCA_ERROR_INVALID_VALUE for a buffer that is too short, and other errors of a read.
+struct doca_rdma_task_remote_net_sync_event_get;
+typedef void (*doca_rdma_task_remote_net_sync_event_get_completion_cb_t)(
+    struct doca_rdma_task_remote_net_sync_event_get *task, union doca_data task_user_data,
+    union doca_data ctx_user_data);
+
+/// DOCA_SUCCESS if the device has these tasks, else DOCA_ERROR_NOT_SUPPORTED.
+doca_error_t doca_rdma_cap_task_remote_net_sync_event_get_is_supported(
+    const struct doca_devinfo *devinfo);
+/// Does the same as doca_rdma_task_receive_set_conf().
+doca_error_t doca_rdma_task_remote_net_sync_event_get_set_conf(
+    struct doca_rdma *rdma,
+    doca_rdma_task_remote_net_sync_event_get_completion_cb_t successful_task_completion_cb,
+    doca_rdma_task_remote_net_sync_event_get_completion_cb_t error_task_completion_cb,
+    uint32_t num_tasks);
+/// Takes a task for a connection. Errors: those of doca_rdma_task_read_allocate_init().
+doca_error_t doca_rdma_task_remote_net_sync_event_get_allocate_init(
+    struct doca_rdma *rdma, struct doca_rdma_connection *rdma_connection,
+    const struct doca_sync_event_remote_net *event, struct doca_buf *dst_buf,
+    union doca_data user_data, struct doca_rdma_task_remote_net_sync_event_get **task);
+/// NULL for NULL.
+struct doca_task *doca_rdma_task_remote_net_sync_event_get_as_task(
+    struct doca_rdma_task_remote_net_sync_event_get *task);
+void doca_rdma_task_remote_net_sync_event_get_set_dst_buf(
+    struct doca_rdma_task_remote_net_sync_event_get *task, struct doca_buf *dst_buf);
+struct doca_buf *doca_rdma_task_remote_net_sync_event_get_get_dst_buf(
+    const struct doca_rdma_task_remote_net_sync_event_get *task);
+
+/// Sets a peer's event to the data of a buffer, 8 bytes. Earlier writes of the connection are
+/// visible to a thread that sees the value. Submissions return DOCA_ERROR_INVALID_VALUE for other
+/// data, and other errors of a write.
+struct doca_rdma_task_remote_net_sync_event_notify_set;
+typedef void (*doca_rdma_task_remote_net_sync_event_notify_set_completion_cb_t)(
+    struct doca_rdma_task_remote_net_sync_event_notify_set *task, union doca_data task_user_data,
+    union doca_data ctx_user_data);
+
+/// DOCA_SUCCESS if the device has these tasks, else DOCA_ERROR_NOT_SUPPORTED.
+doca_error_t doca_rdma_cap_task_remote_net_sync_event_notify_set_is_supported(
+    const struct doca_devinfo *devinfo);
+/// Does the same as doca_rdma_task_receive_set_conf().
+doca_error_t doca_rdma_task_remote_net_sync_event_notify_set_set_conf(
+    struct doca_rdma *rdma,
+    doca_rdma_task_remote_net_sync_event_notify_set_completion_cb_t successful_task_completion_cb,
+    doca_rdma_task_remote_net_sync_event_notify_set_completion_cb_t error_task_completion_cb,
+    uint32_t num_tasks);
+/// Takes a task for a connection. Errors: those of doca_rdma_task_write_allocate_init().
+doca_error_t doca_rdma_task_remote_net_sync_event_notify_set_allocate_init(
+    struct doca_rdma *rdma, struct doca_rdma_connection *rdma_connection,
+    const struct doca_sync_event_remote_net *event, const struct doca_buf *src_buf,
+    union doca_data user_data, struct doca_rdma_task_remote_net_sync_event_notify_set **task);
+/// NULL for NULL.
+struct doca_task *doca_rdma_task_remote_net_sync_event_notify_set_as_task(
+    struct doca_rdma_task_remote_net_sync_event_notify_set *task);
+void doca_rdma_task_remote_net_sync_event_notify_set_set_src_buf(
+    struct doca_rdma_task_remote_net_sync_event_notify_set *task, const struct doca_buf *src_buf);
+const struct doca_buf *doca_rdma_task_remote_net_sync_event_notify_set_get_src_buf(
+    const struct doca_rdma_task_remote_net_sync_event_notify_set *task);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -25,7 +25,8 @@ doca_rdma::doca_rdma(doca_dev& dev) : device(dev) {
 
 bool doca_rdma::has_all_tasks() const noexcept {
   return receives.tasks.has_all() && sends.tasks.has_all() && immediate_sends.tasks.has_all() &&
-         writes.tasks.has_all() && immediate_writes.tasks.has_all() && reads.tasks.has_all();
+         writes.tasks.has_all() && immediate_writes.tasks.has_all() && reads.tasks.has_all() &&
+         event_gets.tasks.has_all() && event_sets.tasks.has_all();
 }
 
 void doca_rdma::configure() {

@@ -125,6 +125,25 @@ struct doca_rdma_task_read final
   void deliver() noexcept {}
 };
 
+struct doca_rdma_task_remote_net_sync_event_get final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_remote_net_sync_event_get, offload::rdma::ReadTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept {}
+
+  const doca_sync_event_remote_net* event = nullptr;
+};
+
+struct doca_rdma_task_remote_net_sync_event_notify_set final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_remote_net_sync_event_notify_set,
+                                offload::rdma::WriteTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept {}
+
+  const doca_sync_event_remote_net* event = nullptr;
+};
+
 /// An RdmaEndpoint with its pools of tasks.
 struct doca_rdma final : doca_ctx {
   explicit doca_rdma(doca_dev& dev);
@@ -153,6 +172,10 @@ struct doca_rdma final : doca_ctx {
   offload::doca::TaskKind<doca_rdma_task_write, offload::rdma::WriteTask> writes;
   offload::doca::TaskKind<doca_rdma_task_write_imm, offload::rdma::WriteTask> immediate_writes;
   offload::doca::TaskKind<doca_rdma_task_read, offload::rdma::ReadTask> reads;
+  offload::doca::TaskKind<doca_rdma_task_remote_net_sync_event_get, offload::rdma::ReadTask>
+      event_gets;
+  offload::doca::TaskKind<doca_rdma_task_remote_net_sync_event_notify_set, offload::rdma::WriteTask>
+      event_sets;
 };
 
 inline auto& doca_rdma_task_receive::kind_of(doca_rdma& rdma) noexcept {
@@ -172,6 +195,12 @@ inline auto& doca_rdma_task_write_imm::kind_of(doca_rdma& rdma) noexcept {
 }
 inline auto& doca_rdma_task_read::kind_of(doca_rdma& rdma) noexcept {
   return rdma.reads;
+}
+inline auto& doca_rdma_task_remote_net_sync_event_get::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.event_gets;
+}
+inline auto& doca_rdma_task_remote_net_sync_event_notify_set::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.event_sets;
 }
 
 namespace offload::doca {

@@ -1,19 +1,25 @@
 #include "tasks/sync/sync_event.hpp"
 
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <climits>
 #include <ctime>
+#include <limits>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "core/cpu.hpp"
 #include "core/error.hpp"
 #include "protocol/bytes.hpp"
+#include "protocol/envelope.hpp"
 
 namespace offload::sync {
 namespace {
@@ -32,6 +38,18 @@ constexpr core::Duration kSleepForGpu = std::chrono::microseconds(50);
 constexpr std::uint32_t kSpinsPerClock = 64;
 
 static_assert(std::endian::native == std::endian::little);
+
+/// A description in place has: process id u32 | descriptor u32 | device u64 | inode u64 | publisher
+/// u8. The file's device and inode say whether the descriptor is still that of the event.
+constexpr protocol::Envelope kInPlace{
+    "description of a sync event", 0x4f46'5345 /* "OFSE" */, 1,
+    protocol::kEnvelopeHeader + (4 + 4 + 8 + 8 + 1) + protocol::kEnvelopeTrailer};
+
+struct stat status_of(int fd) {
+  struct stat status {};
+  core::check_errno(::fstat(fd, &status), "fstat of a sync event");
+  return status;
+}
 
 /// The low half of the counter, as a futex has 32 bits.
 std::uint32_t* futex_word(SyncEventWords& words) noexcept {
@@ -55,6 +73,17 @@ Publisher decode(std::span<const std::byte> blob) {
     throw Error(ErrorCode::bad_message, "the export of a sync event is malformed");
   }
   return static_cast<Publisher>(publisher);
+}
+
+/// Opens a file by a path of /proc. Throws Error: not_found if there is none.
+core::Fd open_in_proc(const std::string& path, int flags) {
+  core::Fd file(::open(path.c_str(), flags | O_CLOEXEC));
+  if (file.valid()) return file;
+  const int errnum = errno;
+  if (errnum == ENOENT || errnum == ESRCH) {
+    throw Error(ErrorCode::not_found, path + ": the sync event is gone, or its process");
+  }
+  core::throw_errno("cannot open the sync event " + path, errnum);
 }
 
 }  // namespace
@@ -82,6 +111,46 @@ SyncEvent SyncEvent::import(std::span<const std::byte> blob, core::Fd fd) {
   return {publisher, memory::SharedMemory::import(std::move(fd), sizeof(SyncEventWords))};
 }
 
+std::vector<std::byte> SyncEvent::export_in_place() const {
+  if (!memory_) {
+    throw Error(ErrorCode::not_supported, "a sync event in the caller's memory cannot be exported");
+  }
+  const struct stat file = status_of(memory_->fd());
+  protocol::Writer body;
+  body.integer(static_cast<std::uint32_t>(::getpid()))
+      .integer(static_cast<std::uint32_t>(memory_->fd()))
+      .integer(static_cast<std::uint64_t>(file.st_dev))
+      .integer(static_cast<std::uint64_t>(file.st_ino))
+      .integer(static_cast<std::uint8_t>(publisher_));
+  return kInPlace.wrap(body.take());
+}
+
+SyncEvent SyncEvent::import_in_place(std::span<const std::byte> blob) {
+  constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
+  protocol::Reader reader(kInPlace.unwrap(blob));
+  const auto process = reader.integer<std::uint32_t>();
+  const auto descriptor = reader.integer<std::uint32_t>();
+  const auto device = reader.integer<std::uint64_t>();
+  const auto inode = reader.integer<std::uint64_t>();
+  const auto publisher = reader.integer<std::uint8_t>();
+  kInPlace.require(reader.finished(), "its body has the wrong length");
+  kInPlace.require(process != 0 && process <= kMost && descriptor <= kMost,
+                   "its process id or descriptor is invalid");
+  kInPlace.require(publisher <= static_cast<std::uint8_t>(Publisher::gpu),
+                   "its publisher is invalid");
+  // O_PATH: the descriptor may be that of another file by now, whose opening could block.
+  const core::Fd found = open_in_proc(
+      "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor), O_PATH);
+  const struct stat file = status_of(found.get());
+  if (file.st_dev != device || file.st_ino != inode) {
+    throw Error(ErrorCode::not_found, "the sync event of process " + std::to_string(process) +
+                                          " is gone: its descriptor is of another file");
+  }
+  core::Fd opened = open_in_proc("/proc/self/fd/" + std::to_string(found.get()), O_RDWR);
+  return {static_cast<Publisher>(publisher),
+          memory::SharedMemory::import(std::move(opened), sizeof(SyncEventWords))};
+}
+
 void SyncEvent::set(std::uint64_t value) noexcept {
   kernels::sync_event_set(*words_, value);
   wake_sleepers();
@@ -101,8 +170,15 @@ void SyncEvent::wake_sleepers() noexcept {
   ::syscall(SYS_futex, futex_word(*words_), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool SyncEvent::wait_greater(std::uint64_t threshold, WaitMode how, core::Duration limit) noexcept {
-  return wait([threshold](std::uint64_t value) { return value > threshold; }, how, limit);
+bool SyncEvent::wait_greater(std::uint64_t threshold, std::uint64_t mask, WaitMode how,
+                             core::Duration limit) noexcept {
+  return wait([threshold, mask](std::uint64_t now) { return (now & mask) > threshold; }, how,
+              limit);
+}
+
+bool SyncEvent::wait_equal(std::uint64_t value, std::uint64_t mask, WaitMode how,
+                           core::Duration limit) noexcept {
+  return wait([value, mask](std::uint64_t now) { return ((now ^ value) & mask) == 0; }, how, limit);
 }
 
 bool SyncEvent::wait_not_equal(std::uint64_t value, std::uint64_t mask, WaitMode how,

@@ -58,6 +58,15 @@ class SyncEvent {
   /// Maps an exported event. Throws Error: bad_message for a malformed blob, unsupported_version
   /// for one of another version, invalid_value for memory that is too small or could shrink.
   static SyncEvent import(std::span<const std::byte> blob, core::Fd fd);
+  /// Describes the event for import_in_place(), without a descriptor to pass: another process of
+  /// this machine opens the memory by /proc/PID/fd (proc(5)) while this event exists. That process
+  /// runs as the same user, or has CAP_SYS_PTRACE, and the two see each other's process ids. Throws
+  /// Error: not_supported for an event in the caller's memory.
+  [[nodiscard]] std::vector<std::byte> export_in_place() const;
+  /// Maps an event by its description. Throws Error: unsupported_version and bad_message as
+  /// protocol::Envelope, not_found if the process or its event is gone, the error of the operating
+  /// system if it cannot be opened, such as not_permitted.
+  static SyncEvent import_in_place(std::span<const std::byte> blob);
 
   [[nodiscard]] std::uint64_t get() const noexcept { return kernels::sync_event_get(*words_); }
   void set(std::uint64_t value) noexcept;
@@ -66,7 +75,16 @@ class SyncEvent {
 
   /// Waits until get() > `threshold`; false if `limit` expires first.
   [[nodiscard]] bool wait_greater(std::uint64_t threshold, WaitMode how,
+                                  core::Duration limit) noexcept {
+    return wait_greater(threshold, ~std::uint64_t{0}, how, limit);
+  }
+  /// Waits until the bits of `mask` in get(), as a number, are greater than `threshold`; false if
+  /// `limit` expires first.
+  [[nodiscard]] bool wait_greater(std::uint64_t threshold, std::uint64_t mask, WaitMode how,
                                   core::Duration limit) noexcept;
+  /// Waits until the bits of `mask` in get() are those in `value`; false if `limit` expires first.
+  [[nodiscard]] bool wait_equal(std::uint64_t value, std::uint64_t mask, WaitMode how,
+                                core::Duration limit) noexcept;
   /// Waits until the bits of `mask` in get() are others than those in `value`; false if `limit`
   /// expires first.
   [[nodiscard]] bool wait_not_equal(std::uint64_t value, std::uint64_t mask, WaitMode how,

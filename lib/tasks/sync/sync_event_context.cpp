@@ -39,12 +39,12 @@ SyncEventContext::SyncEventContext(SyncEvent& event, std::string name)
 
 core::Status SyncEventContext::on_submit(progress::Task& submitted) noexcept {
   auto& task = static_cast<SyncEventTask&>(submitted);
-  if (task.operation > Operation::wait_not_equal) return core::ErrorCode::invalid_value;
+  if (task.operation > Operation::wait_equal) return core::ErrorCode::invalid_value;
   if (task.operation == Operation::wait_greater) {
     waiting_.push(task);
-  } else if (task.operation == Operation::wait_not_equal) {
-    unequal_.push_back(task);
-    ++unequal_count_;
+  } else if (task.operation >= Operation::wait_not_equal) {
+    compared_.push_back(task);
+    ++compared_count_;
   } else {
     prompt_.push_back(task);
   }
@@ -54,8 +54,8 @@ core::Status SyncEventContext::on_submit(progress::Task& submitted) noexcept {
 progress::Context::Step SyncEventContext::on_stop() noexcept {
   waiting_.clear();
   while (prompt_.pop_front() != nullptr) continue;
-  while (unequal_.pop_front() != nullptr) continue;
-  unequal_count_ = 0;
+  while (compared_.pop_front() != nullptr) continue;
+  compared_count_ = 0;
   return Step::done;
 }
 
@@ -69,7 +69,7 @@ bool SyncEventContext::on_poll(std::size_t most) {
     run(*task);
     complete(*task, {});
   }
-  if (!unequal_.empty()) left -= end_unequal(left - left / 2);
+  if (!compared_.empty()) left -= end_compared(left - left / 2);
   const std::uint64_t value = waiting_.empty() ? 0 : event_->get();
   while (left != 0) {
     SyncEventTask* const task = waiting_.pop_below(value);
@@ -82,17 +82,18 @@ bool SyncEventContext::on_poll(std::size_t most) {
 }
 
 /// Looks at those that are there once, and ends `most` at most. Returns how many.
-std::size_t SyncEventContext::end_unequal(std::size_t most) {
+std::size_t SyncEventContext::end_compared(std::size_t most) {
   const std::uint64_t value = event_->get();
   std::size_t ended = 0;
-  for (std::size_t looks = unequal_count_; looks != 0 && ended != most; --looks) {
-    SyncEventTask* const task = unequal_.pop_front();
+  for (std::size_t looks = compared_count_; looks != 0 && ended != most; --looks) {
+    SyncEventTask* const task = compared_.pop_front();
     if (task == nullptr) break;  // a callback has stopped the context
-    if (((value ^ task->argument) & task->mask) == 0) {
-      unequal_.push_back(*task);
+    const bool is_equal = ((value ^ task->argument) & task->mask) == 0;
+    if (is_equal != (task->operation == Operation::wait_equal)) {
+      compared_.push_back(*task);
       continue;
     }
-    --unequal_count_;
+    --compared_count_;
     ++ended;
     task->result = value;
     complete(*task, {});
@@ -106,7 +107,8 @@ void SyncEventContext::run(SyncEventTask& task) noexcept {
     case Operation::set: event_->set(task.argument); return;
     case Operation::add: task.result = event_->add(task.argument); return;
     case Operation::wait_greater:
-    case Operation::wait_not_equal: return;  // wait elsewhere
+    case Operation::wait_not_equal:
+    case Operation::wait_equal: return;  // wait elsewhere
   }
 }
 

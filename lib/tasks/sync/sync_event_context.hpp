@@ -24,10 +24,11 @@ class SyncEventTask final : public progress::Task, public core::ListNode<SyncEve
     add,             ///< `argument`
     wait_greater,    ///< until the event is greater than `argument`
     wait_not_equal,  ///< until its bits of `mask` are others than those of `argument`
+    wait_equal,      ///< until its bits of `mask` are those of `argument`
   };
   Operation operation = Operation::get;
   std::uint64_t argument = 0;
-  std::uint64_t mask = ~std::uint64_t{0};  ///< of wait_not_equal
+  std::uint64_t mask = ~std::uint64_t{0};  ///< of wait_not_equal and wait_equal
   /// Once it is done: the value that get read, the value before add, the value that ended the wait.
   std::uint64_t result = 0;
 
@@ -64,9 +65,9 @@ class WaitHeap {
 
 /// A context whose tasks operate on one event. Tasks that wait for a greater value complete when
 /// the event exceeds their threshold, lowest first, and cost a turn nothing before; those that wait
-/// for another value are looked at one by one. Other tasks complete in the next turns, in the order
-/// of submission. A turn reads the event once for all waiting tasks. While tasks wait, an engine
-/// that sleeps polls every kLookInterval, as an event has no descriptor.
+/// for another value, or for a certain one, are looked at one by one. Other tasks complete in the
+/// next turns, in the order of submission. A turn reads the event once for all waiting tasks. While
+/// tasks wait, an engine that sleeps polls every kLookInterval, as an event has no descriptor.
 class SyncEventContext final : public progress::Context {
  public:
   static constexpr core::Duration kLookInterval = std::chrono::microseconds(50);
@@ -82,13 +83,13 @@ class SyncEventContext final : public progress::Context {
   core::Duration arm() override { return kLookInterval; }
 
   void run(SyncEventTask& task) noexcept;
-  [[nodiscard]] std::size_t end_unequal(std::size_t most);
+  [[nodiscard]] std::size_t end_compared(std::size_t most);
 
   SyncEvent* event_;
   core::IntrusiveList<SyncEventTask> prompt_;  ///< tasks that need not wait
   WaitHeap waiting_;
-  core::IntrusiveList<SyncEventTask> unequal_;  ///< wait_not_equal, in no order
-  std::size_t unequal_count_ = 0;
+  core::IntrusiveList<SyncEventTask> compared_;  ///< wait_not_equal and wait_equal, in no order
+  std::size_t compared_count_ = 0;
 };
 
 }  // namespace offload::sync

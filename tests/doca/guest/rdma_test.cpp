@@ -344,6 +344,81 @@ TEST_F(DocaRdmaTest, ATaskIsSubmittedAgainWithOtherBuffers) {
   EXPECT_TRUE(all_are(b_->memory.data() + 100, 8, 9));
 }
 
+/// The end of a task of an event.
+struct EventEnd {
+  std::vector<doca_error_t> all;
+  static void get(doca_rdma_task_remote_net_sync_event_get* task, doca_data data, doca_data) {
+    took(doca_rdma_task_remote_net_sync_event_get_as_task(task), data);
+  }
+  static void set(doca_rdma_task_remote_net_sync_event_notify_set* task, doca_data data,
+                  doca_data) {
+    took(doca_rdma_task_remote_net_sync_event_notify_set_as_task(task), data);
+  }
+
+ private:
+  static void took(doca_task* task, doca_data data) {
+    static_cast<EventEnd*>(data.ptr)->all.push_back(doca_task_get_status(task));
+    doca_task_free(task);
+  }
+};
+
+TEST_F(DocaRdmaTest, GetsAndSetsAnEventOfThePeer) {
+  make();
+  EventEnd ends;
+  ASSERT_EQ(
+      doca_rdma_task_remote_net_sync_event_get_set_conf(a_->rdma, EventEnd::get, EventEnd::get, 1),
+      DOCA_SUCCESS);
+  ASSERT_EQ(doca_rdma_task_remote_net_sync_event_notify_set_set_conf(a_->rdma, EventEnd::set,
+                                                                     EventEnd::set, 1),
+            DOCA_SUCCESS);
+  start_and_connect();
+  doca_sync_event* event = nullptr;
+  ASSERT_EQ(doca_sync_event_create(&event), DOCA_SUCCESS);
+  ASSERT_EQ(doca_sync_event_add_publisher_location_remote_net(event), DOCA_SUCCESS);
+  ASSERT_EQ(doca_sync_event_add_subscriber_location_cpu(event, dev_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_sync_event_start(event), DOCA_SUCCESS);
+  ASSERT_EQ(doca_sync_event_update_set(event, 1234567890123), DOCA_SUCCESS);
+  const std::uint8_t* data = nullptr;
+  std::size_t size = 0;
+  ASSERT_EQ(doca_sync_event_export_to_remote_net(event, &data, &size), DOCA_SUCCESS);
+  doca_sync_event_remote_net* remote = nullptr;
+  ASSERT_EQ(doca_sync_event_remote_net_create_from_export(dev_, data, size, &remote), DOCA_SUCCESS);
+
+  doca_rdma_task_remote_net_sync_event_get* get = nullptr;
+  doca_buf* const into = a_->destination(0, 8);
+  ASSERT_EQ(doca_rdma_task_remote_net_sync_event_get_allocate_init(
+                a_->rdma, of_a_, remote, a_->destination(8, 7), {.ptr = &ends}, &get),
+            DOCA_SUCCESS);
+  doca_task* const getting = doca_rdma_task_remote_net_sync_event_get_as_task(get);
+  EXPECT_EQ(doca_task_submit(getting), DOCA_ERROR_INVALID_VALUE);  // 7 bytes
+  doca_rdma_task_remote_net_sync_event_get_set_dst_buf(get, into);
+  EXPECT_EQ(doca_rdma_task_remote_net_sync_event_get_get_dst_buf(get), into);
+  ASSERT_EQ(doca_task_submit(getting), DOCA_SUCCESS);
+  ASSERT_TRUE(a_->until([&] { return ends.all.size() == 1; }));
+  EXPECT_EQ(Peer::data_length(into), 8U);
+  std::uint64_t value = 0;
+  std::memcpy(&value, a_->memory.data(), sizeof value);
+  EXPECT_EQ(value, 1234567890123U);
+
+  doca_rdma_task_remote_net_sync_event_notify_set* set = nullptr;
+  doca_buf* const from = a_->source(64, 8, 0x01);
+  ASSERT_EQ(doca_rdma_task_remote_net_sync_event_notify_set_allocate_init(
+                a_->rdma, of_a_, remote, a_->source(128, 9, 1), {.ptr = &ends}, &set),
+            DOCA_SUCCESS);
+  doca_task* const setting = doca_rdma_task_remote_net_sync_event_notify_set_as_task(set);
+  EXPECT_EQ(doca_task_submit(setting), DOCA_ERROR_INVALID_VALUE);  // 9 bytes
+  doca_rdma_task_remote_net_sync_event_notify_set_set_src_buf(set, from);
+  EXPECT_EQ(doca_rdma_task_remote_net_sync_event_notify_set_get_src_buf(set), from);
+  ASSERT_EQ(doca_task_submit(setting), DOCA_SUCCESS);
+  ASSERT_TRUE(a_->until([&] { return ends.all.size() == 2; }));
+  EXPECT_EQ(ends.all, (std::vector{DOCA_SUCCESS, DOCA_SUCCESS}));
+  EXPECT_EQ(doca_sync_event_get(event, &value), DOCA_SUCCESS);
+  EXPECT_EQ(value, 0x0101010101010101U);
+  EXPECT_EQ(doca_sync_event_remote_net_destroy(remote), DOCA_SUCCESS);
+  EXPECT_EQ(doca_sync_event_stop(event), DOCA_SUCCESS);
+  EXPECT_EQ(doca_sync_event_destroy(event), DOCA_SUCCESS);
+}
+
 TEST_F(DocaRdmaTest, TasksHaveTheArgumentsThatWereSet) {
   make_connected();
   Peer& a = *a_;

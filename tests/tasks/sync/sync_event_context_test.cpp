@@ -112,6 +112,29 @@ TEST_F(Tasks, AWaitForOtherBitsEndsWhenTheyAre) {
   EXPECT_EQ(none.status(), ErrorCode::shutdown);
 }
 
+TEST_F(Tasks, AWaitForAValueEndsWhenItIsThere) {
+  event_.set(0x12);
+  context_.start();
+  SyncEventTask& low = make(Operation::wait_equal, 0x33);
+  low.mask = 0x0f;
+  ASSERT_TRUE(context_.submit(low).ok());
+  SyncEventTask& all = submit(Operation::wait_equal, 0x24);
+  SyncEventTask& other = submit(Operation::wait_not_equal, 0x12);
+  for (int i = 0; i < 5; ++i) engine_.progress();
+  EXPECT_TRUE(ended_.empty());
+  event_.set(0x23);
+  ASSERT_TRUE(run_until(2));
+  EXPECT_EQ(ended_, (std::vector{&low, &other}));
+  EXPECT_EQ(low.result, 0x23U);
+  event_.add(1);
+  ASSERT_TRUE(run_until(3));
+  EXPECT_EQ(ended_.back(), &all);
+  SyncEventTask& never = submit(Operation::wait_equal, 0);
+  engine_.progress();
+  context_.stop();
+  EXPECT_EQ(never.status(), ErrorCode::shutdown);
+}
+
 TEST_F(Tasks, ATaskMayEndTheWaitOfAnother) {
   context_.start();
   SyncEventTask& wait = submit(Operation::wait_greater, 0);

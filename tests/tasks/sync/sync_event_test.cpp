@@ -156,6 +156,17 @@ TEST_P(Waits, EndWhenTheBitsOfAMaskDiffer) {
   EXPECT_EQ(event.get() & 0xff00, 0x1300U);
 }
 
+TEST_P(Waits, EndWhenTheBitsOfAMaskAreThoseOfAValue) {
+  event_.set(0x1234);
+  EXPECT_TRUE(event_.wait_equal(0x12ff, 0xff00, GetParam(), {}));
+  EXPECT_TRUE(event_.wait_equal(7, 0, GetParam(), {}));  // no bit counts
+  EXPECT_FALSE(event_.wait_equal(0x1235, ~std::uint64_t{0}, GetParam(), 2ms));
+  EXPECT_FALSE(event_.wait_greater(0x34, 0xff, GetParam(), 2ms));
+  EXPECT_TRUE(event_.wait_greater(0x33, 0xff, GetParam(), {}));
+  const std::jthread publisher([&] { event_.set(0x1300); });
+  EXPECT_TRUE(event_.wait_equal(0x1300, 0xff00, GetParam(), kLimit));
+}
+
 TEST(SyncEvent, LiesInMemoryOfTheCaller) {
   kernels::SyncEventWords words{};
   words.value = 7;
@@ -314,6 +325,63 @@ TEST(SyncEventExport, OutlivesItsMaker) {
   SyncEvent other = imported(*event);
   event.reset();
   EXPECT_EQ(other.get(), 9U);
+}
+
+TEST(SyncEventExport, AnotherProcessFindsItInPlace) {
+  SyncEvent event({"in place", Publisher::gpu, -1});
+  const auto blob = event.export_in_place();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    SyncEvent found = SyncEvent::import_in_place(blob);
+    if (found.publisher() != Publisher::gpu || &found.words() == &event.words()) std::_Exit(1);
+    for (int i = 0; i < 10'000; ++i) found.add(1);
+    std::_Exit(found.wait_greater(20'000, WaitMode::yield, kLimit) ? 0 : 2);
+  }
+  for (int i = 0; i < 10'000; ++i) event.add(1);
+  EXPECT_TRUE(event.wait_equal(20'000, ~std::uint64_t{0}, WaitMode::yield, kLimit));
+  event.add(1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST(SyncEventExport, ADescriptionOfWhatIsGoneIsNotFound) {
+  const auto code_of = [](const support::Bytes& blob) {
+    return thrown_by([&] { SyncEvent::import_in_place(blob); }).code();
+  };
+  std::optional<SyncEvent> event(std::in_place, SyncEvent::Options{});
+  const auto blob = event->export_in_place();
+  const int descriptor = event->export_to_process().fd;
+  SyncEvent importer = SyncEvent::import_in_place(blob);
+  event.reset();
+  EXPECT_EQ(code_of(blob), ErrorCode::not_found);
+  importer.set(3);  // an import does not need its exporter
+  EXPECT_EQ(importer.get(), 3U);
+  // The descriptor is that of another file, which an importer must not get.
+  const SyncEvent other(SyncEvent::Options{});
+  const int number = ::fcntl(other.export_to_process().fd, F_DUPFD_CLOEXEC, descriptor);
+  ASSERT_GE(number, 0);
+  const core::Fd reused(number);
+  EXPECT_EQ(code_of(blob), ErrorCode::not_found);
+  ASSERT_TRUE(number == descriptor || other.export_to_process().fd == descriptor);
+}
+
+TEST(SyncEventExport, AForgedDescriptionIsRefused) {
+  const SyncEvent event(SyncEvent::Options{});
+  auto blob = event.export_in_place();
+  for (std::size_t i = 0; i < blob.size(); ++i) {
+    auto forged = blob;
+    forged[i] ^= std::byte{1};
+    const auto code = thrown_by([&] { SyncEvent::import_in_place(forged); }).code();
+    EXPECT_TRUE(code == ErrorCode::bad_message || code == ErrorCode::unsupported_version) << i;
+  }
+  EXPECT_EQ(thrown_by([] { SyncEvent::import_in_place({}); }).code(), ErrorCode::bad_message);
+  kernels::SyncEventWords words{};
+  EXPECT_EQ(thrown_by([&] {
+              static_cast<void>(SyncEvent(words, Publisher::cpu).export_in_place());
+            }).code(),
+            ErrorCode::not_supported);
 }
 
 TEST(SyncEventExport, AForgedBlobIsRefused) {

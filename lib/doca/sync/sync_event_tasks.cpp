@@ -1,0 +1,280 @@
+#include "doca/guard.hpp"
+#include "doca/sync/sync_event.hpp"
+
+using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
+using offload::core::ErrorCode;
+using offload::core::Status;
+using offload::progress::Task;
+using Operation = EventRequest::Operation;
+
+Status EventTask::prepare() noexcept {
+  const bool compares =
+      request.operation == Operation::wait_equal || request.operation == Operation::wait_not_equal;
+  if (compares && !request.fits()) return ErrorCode::invalid_value;
+  if (request.operation == Operation::get && request.result == nullptr) {
+    return ErrorCode::invalid_value;
+  }
+  library().operation = request.operation;
+  library().argument = request.value;
+  library().mask = request.mask;
+  return {};
+}
+
+namespace {
+
+doca_sync_event& event_of(const doca_task& task) noexcept {
+  return static_cast<doca_sync_event&>(*task.ctx);
+}
+
+template <class DocaTask>
+void end(Task& task, void* event) noexcept {
+  auto& ended = *static_cast<DocaTask*>(task.user_data);
+  const doca_error_t status = to_doca(task.status());
+  std::uint64_t* const result = ended.request.result;
+  if (status == DOCA_SUCCESS && result != nullptr) *result = ended.library().result;
+  static_cast<doca_sync_event*>(event)->task_ended(ended, status);
+}
+
+template <class DocaTask>
+void report(DocaTask& task, const EventTasks<DocaTask>& tasks) noexcept {
+  const auto call = task.status == DOCA_SUCCESS ? tasks.completed : tasks.failed;
+  call(&task, task.user_data, task.ctx->user_data);
+}
+
+template <class DocaTask>
+doca_error_t configure(const char* call, doca_sync_event* event,
+                       EventTasks<DocaTask> doca_sync_event::*kind,
+                       typename EventTasks<DocaTask>::Callback completed,
+                       typename EventTasks<DocaTask>::Callback failed,
+                       std::uint32_t count) noexcept {
+  if (event == nullptr || completed == nullptr || failed == nullptr || count == 0 ||
+      count > kMostTasksOfContext) {
+    return DOCA_ERROR_INVALID_VALUE;
+  }
+  if (event->is_started()) return DOCA_ERROR_BAD_STATE;
+  if (event->graph_nodes != 0) return DOCA_ERROR_IN_USE;  // instances may have its tasks
+  return guarded(call, [&] {
+    EventTasks<DocaTask>& tasks = event->*kind;
+    tasks.set.configure(event->operations, count, {&end<DocaTask>, event});
+    tasks.completed = completed;
+    tasks.failed = failed;
+  });
+}
+
+template <class DocaTask>
+doca_error_t allocate(doca_sync_event* event, EventTasks<DocaTask> doca_sync_event::*kind,
+                      const EventRequest& request, doca_data user_data, DocaTask** task) noexcept {
+  if (event == nullptr || task == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  EventTasks<DocaTask>& tasks = event->*kind;
+  if (event->state != DOCA_CTX_STATE_RUNNING || !tasks.set.is_configured()) {
+    return DOCA_ERROR_BAD_STATE;
+  }
+  DocaTask* const allocated = tasks.set.allocate(*event, user_data);
+  if (allocated == nullptr) return DOCA_ERROR_NO_MEMORY;
+  allocated->request = request;
+  *task = allocated;
+  return DOCA_SUCCESS;
+}
+
+}  // namespace
+
+void doca_sync_event_task_get::call_back() noexcept {
+  report(*this, event_of(*this).gets);
+}
+
+void doca_sync_event_task_get::release() noexcept {
+  event_of(*this).gets.set.release(*this);
+}
+
+void doca_sync_event_task_notify_set::call_back() noexcept {
+  report(*this, event_of(*this).sets);
+}
+
+void doca_sync_event_task_notify_set::release() noexcept {
+  event_of(*this).sets.set.release(*this);
+}
+
+void doca_sync_event_task_notify_add::call_back() noexcept {
+  report(*this, event_of(*this).adds);
+}
+
+void doca_sync_event_task_notify_add::release() noexcept {
+  event_of(*this).adds.set.release(*this);
+}
+
+void doca_sync_event_task_wait_eq::call_back() noexcept {
+  report(*this, event_of(*this).equals);
+}
+
+void doca_sync_event_task_wait_eq::release() noexcept {
+  event_of(*this).equals.set.release(*this);
+}
+
+void doca_sync_event_task_wait_neq::call_back() noexcept {
+  report(*this, event_of(*this).unequals);
+}
+
+void doca_sync_event_task_wait_neq::release() noexcept {
+  event_of(*this).unequals.set.release(*this);
+}
+
+doca_error_t doca_sync_event_task_get_set_conf(
+    doca_sync_event* event, doca_sync_event_task_get_completion_cb_t completion_cb,
+    doca_sync_event_task_get_completion_cb_t error_cb, uint32_t num_tasks) {
+  return configure(__func__, event, &doca_sync_event::gets, completion_cb, error_cb, num_tasks);
+}
+
+doca_error_t doca_sync_event_task_get_alloc_init(doca_sync_event* event, uint64_t* ret_val_ptr,
+                                                 doca_data user_data,
+                                                 doca_sync_event_task_get** task) {
+  if (ret_val_ptr == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  return allocate(event, &doca_sync_event::gets,
+                  {.operation = Operation::get, .result = ret_val_ptr}, user_data, task);
+}
+
+doca_task* doca_sync_event_task_get_as_doca_task(doca_sync_event_task_get* task) {
+  return task;
+}
+
+void doca_sync_event_task_get_set_ret_val_ptr(doca_sync_event_task_get* task,
+                                              uint64_t* ret_val_ptr) {
+  if (may_be_set(task, __func__)) task->request.result = ret_val_ptr;
+}
+
+uint64_t* doca_sync_event_task_get_get_ret_val_ptr(const doca_sync_event_task_get* task) {
+  return task != nullptr ? task->request.result : nullptr;
+}
+
+doca_error_t doca_sync_event_task_notify_set_set_conf(
+    doca_sync_event* event, doca_sync_event_task_notify_set_completion_cb_t completion_cb,
+    doca_sync_event_task_notify_set_completion_cb_t error_cb, uint32_t num_tasks) {
+  return configure(__func__, event, &doca_sync_event::sets, completion_cb, error_cb, num_tasks);
+}
+
+doca_error_t doca_sync_event_task_notify_set_alloc_init(doca_sync_event* event, uint64_t set_val,
+                                                        doca_data user_data,
+                                                        doca_sync_event_task_notify_set** task) {
+  return allocate(event, &doca_sync_event::sets, {.operation = Operation::set, .value = set_val},
+                  user_data, task);
+}
+
+doca_task* doca_sync_event_task_notify_set_as_doca_task(doca_sync_event_task_notify_set* task) {
+  return task;
+}
+
+void doca_sync_event_task_notify_set_set_set_val(doca_sync_event_task_notify_set* task,
+                                                 uint64_t set_val) {
+  if (may_be_set(task, __func__)) task->request.value = set_val;
+}
+
+uint64_t doca_sync_event_task_notify_set_get_set_val(const doca_sync_event_task_notify_set* task) {
+  return task != nullptr ? task->request.value : 0;
+}
+
+doca_error_t doca_sync_event_task_notify_add_set_conf(
+    doca_sync_event* event, doca_sync_event_task_notify_add_completion_cb_t completion_cb,
+    doca_sync_event_task_notify_add_completion_cb_t error_cb, uint32_t num_tasks) {
+  return configure(__func__, event, &doca_sync_event::adds, completion_cb, error_cb, num_tasks);
+}
+
+doca_error_t doca_sync_event_task_notify_add_alloc_init(doca_sync_event* event, uint64_t inc_val,
+                                                        uint64_t* fetched_val_ptr,
+                                                        doca_data user_data,
+                                                        doca_sync_event_task_notify_add** task) {
+  return allocate(event, &doca_sync_event::adds,
+                  {.operation = Operation::add, .value = inc_val, .result = fetched_val_ptr},
+                  user_data, task);
+}
+
+doca_task* doca_sync_event_task_notify_add_as_doca_task(doca_sync_event_task_notify_add* task) {
+  return task;
+}
+
+void doca_sync_event_task_notify_add_set_inc_val(doca_sync_event_task_notify_add* task,
+                                                 uint64_t inc_val) {
+  if (may_be_set(task, __func__)) task->request.value = inc_val;
+}
+
+uint64_t doca_sync_event_task_notify_add_get_inc_val(const doca_sync_event_task_notify_add* task) {
+  return task != nullptr ? task->request.value : 0;
+}
+
+void doca_sync_event_task_notify_add_set_fetched_val_ptr(doca_sync_event_task_notify_add* task,
+                                                         uint64_t* fetched_val_ptr) {
+  if (may_be_set(task, __func__)) task->request.result = fetched_val_ptr;
+}
+
+uint64_t* doca_sync_event_task_notify_add_get_fetched_val_ptr(
+    const doca_sync_event_task_notify_add* task) {
+  return task != nullptr ? task->request.result : nullptr;
+}
+
+doca_error_t doca_sync_event_task_wait_eq_set_conf(
+    doca_sync_event* event, doca_sync_event_task_wait_eq_completion_cb_t completion_cb,
+    doca_sync_event_task_wait_eq_completion_cb_t error_cb, uint32_t num_tasks) {
+  return configure(__func__, event, &doca_sync_event::equals, completion_cb, error_cb, num_tasks);
+}
+
+doca_error_t doca_sync_event_task_wait_eq_alloc_init(doca_sync_event* event, uint64_t wait_val,
+                                                     uint64_t mask, doca_data user_data,
+                                                     doca_sync_event_task_wait_eq** task) {
+  return allocate(event, &doca_sync_event::equals,
+                  {.operation = Operation::wait_equal, .value = wait_val, .mask = mask}, user_data,
+                  task);
+}
+
+doca_task* doca_sync_event_task_wait_eq_as_doca_task(doca_sync_event_task_wait_eq* task) {
+  return task;
+}
+
+void doca_sync_event_task_wait_eq_set_wait_val(doca_sync_event_task_wait_eq* task,
+                                               uint64_t wait_val) {
+  if (may_be_set(task, __func__)) task->request.value = wait_val;
+}
+
+uint64_t doca_sync_event_task_wait_eq_get_wait_val(const doca_sync_event_task_wait_eq* task) {
+  return task != nullptr ? task->request.value : 0;
+}
+
+void doca_sync_event_task_wait_eq_set_mask(doca_sync_event_task_wait_eq* task, uint64_t mask) {
+  if (may_be_set(task, __func__)) task->request.mask = mask;
+}
+
+uint64_t doca_sync_event_task_wait_eq_get_mask(const doca_sync_event_task_wait_eq* task) {
+  return task != nullptr ? task->request.mask : 0;
+}
+
+doca_error_t doca_sync_event_task_wait_neq_set_conf(
+    doca_sync_event* event, doca_sync_event_task_wait_neq_completion_cb_t completion_cb,
+    doca_sync_event_task_wait_neq_completion_cb_t error_cb, uint32_t num_tasks) {
+  return configure(__func__, event, &doca_sync_event::unequals, completion_cb, error_cb, num_tasks);
+}
+
+doca_error_t doca_sync_event_task_wait_neq_alloc_init(doca_sync_event* event, uint64_t wait_val,
+                                                      uint64_t mask, doca_data user_data,
+                                                      doca_sync_event_task_wait_neq** task) {
+  return allocate(event, &doca_sync_event::unequals,
+                  {.operation = Operation::wait_not_equal, .value = wait_val, .mask = mask},
+                  user_data, task);
+}
+
+doca_task* doca_sync_event_task_wait_neq_as_doca_task(doca_sync_event_task_wait_neq* task) {
+  return task;
+}
+
+void doca_sync_event_task_wait_neq_set_wait_val(doca_sync_event_task_wait_neq* task,
+                                                uint64_t wait_val) {
+  if (may_be_set(task, __func__)) task->request.value = wait_val;
+}
+
+uint64_t doca_sync_event_task_wait_neq_get_wait_val(const doca_sync_event_task_wait_neq* task) {
+  return task != nullptr ? task->request.value : 0;
+}
+
+void doca_sync_event_task_wait_neq_set_mask(doca_sync_event_task_wait_neq* task, uint64_t mask) {
+  if (may_be_set(task, __func__)) task->request.mask = mask;
+}
+
+uint64_t doca_sync_event_task_wait_neq_get_mask(const doca_sync_event_task_wait_neq* task) {
+  return task != nullptr ? task->request.mask : 0;
+}
