@@ -19,6 +19,7 @@ void doca_ctx::change_state(doca_ctx_states to) noexcept {
 }
 
 bool doca_ctx::start() {
+  configure();
   context().set_state_callback(follow_start, this);
   context().start();
   // Read before the program's callback, which may stop the context and destroy it.
@@ -37,7 +38,7 @@ void doca_ctx::follow_start(Context&, Context::State from, Context::State to, vo
   self.pe->stopping.push_back(&self);  // there is room; the end of the turn makes it idle
 }
 
-void doca_ctx::task_ended(doca_task& task, doca_error_t status) noexcept {
+void doca_ctx::task_ended(doca_task& task, doca_error_t status, bool may_stop) noexcept {
   task.status = status;
   // The context is in its stop(), which may be a call of the program: the callback has to wait.
   if (state == DOCA_CTX_STATE_STOPPING) {
@@ -48,7 +49,7 @@ void doca_ctx::task_ended(doca_task& task, doca_error_t status) noexcept {
     ++ended_;
     return;
   }
-  if (status != DOCA_SUCCESS && stops_on_failure()) stop();
+  if (status != DOCA_SUCCESS && may_stop && stops_on_failure()) stop();
   task.call_back();
 }
 
@@ -82,7 +83,7 @@ bool doca_ctx::can_be_idle() noexcept {
 }
 
 std::size_t doca_ctx::in_flight() const noexcept {
-  return const_cast<doca_ctx*>(this)->context().in_flight() + ended_;
+  return const_cast<doca_ctx*>(this)->submitted() + ended_;
 }
 
 doca_error_t doca_ctx_start(doca_ctx* ctx) {
@@ -143,5 +144,5 @@ doca_error_t doca_ctx_set_state_changed_cb(doca_ctx* ctx,
 }
 
 void doca_ctx_flush_tasks(doca_ctx* ctx) {
-  if (ctx != nullptr) ctx->context().flush();
+  if (ctx != nullptr) ctx->flush();
 }

@@ -5,8 +5,12 @@
 #include <string>
 
 #include "doca/guard.hpp"
+#include "doca/rdma/rdma_device.hpp"
 #include "memory/process_memory.hpp"
 #include "memory/range.hpp"
+#include "memory/region_blob.hpp"
+#include "protocol/bytes.hpp"
+#include "tasks/memory/remote_region.hpp"
 
 namespace offload::doca {
 namespace {
@@ -15,8 +19,36 @@ using memory::Access;
 
 constexpr std::uint32_t kAllFlags = (DOCA_ACCESS_FLAG_PCI_RELAXED_ORDERING << 1) - 1;
 
-/// The rights of a region. A right to write of others includes that of the process, as a region
-/// that others write must be writable.
+auto find_device(doca_mmap& mmap, const doca_dev* dev) noexcept {
+  return std::find_if(mmap.devices.begin(), mmap.devices.end(),
+                      [&](const DeviceUse& use) { return use.get() == dev; });
+}
+
+/// Returns whether bytes look like an export for RDMA, whose first number says so.
+bool is_for_rdma(std::span<const std::byte> blob) {
+  return protocol::Reader(blob).integer<std::uint32_t>() == memory::kRegionEnvelope.magic;
+}
+
+/// Makes what another process exported, for its PCI side or for RDMA, the region of `mmap`.
+void import(doca_mmap& mmap, std::span<const std::byte> blob) {
+  if (is_for_rdma(blob)) {
+    const memory::RemoteRegion remote = memory::import_remote(blob);
+    const auto ranges = memory::peer_ranges(remote);
+    mmap.memory = {ranges.front().address, ranges.front().length};
+    // Memory that a peer lets others write counts as writable, as check_access() demands.
+    mmap.region.emplace(
+        memory::RegionOptions{"mmap of a peer's export", remote.access() | memory::kLocalAccess},
+        ranges);
+  } else {
+    const auto process = memory::import_in_place(blob);
+    mmap.memory = {process.ranges.front().address, process.ranges.front().length};
+    mmap.region.emplace(memory::RegionOptions{"mmap of an export", process.access}, process.ranges);
+  }
+  mmap.region->start();
+}
+
+}  // namespace
+
 Access access_of(std::uint32_t flags) noexcept {
   constexpr std::uint32_t kWriting = DOCA_ACCESS_FLAG_LOCAL_READ_WRITE |
                                      DOCA_ACCESS_FLAG_RDMA_WRITE | DOCA_ACCESS_FLAG_RDMA_ATOMIC |
@@ -33,16 +65,17 @@ Access access_of(std::uint32_t flags) noexcept {
   return access;
 }
 
-auto find_device(doca_mmap& mmap, const doca_dev* dev) noexcept {
-  return std::find_if(mmap.devices.begin(), mmap.devices.end(),
-                      [&](const DeviceUse& use) { return use.get() == dev; });
-}
-
-}  // namespace
 }  // namespace offload::doca
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
 using offload::memory::Access;
+using offload::memory::Location;
+
+void doca_mmap::end() noexcept {
+  region.reset();
+  export_pci.reset();
+  exports_rdma.clear();
+}
 
 doca_error_t doca_mmap_create(doca_mmap** mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
@@ -54,8 +87,7 @@ doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
   if (mmap->buffers() != 0 || mmap->consumers.load(std::memory_order_relaxed) != 0) {
     return DOCA_ERROR_NOT_PERMITTED;
   }
-  mmap->region.reset();
-  mmap->export_pci.reset();
+  mmap->end();
   if (mmap->was_started && mmap->free_callback != nullptr) {
     mmap->free_callback(mmap->memory.data(), mmap->memory.size(), mmap->free_cookie);
   }
@@ -66,10 +98,15 @@ doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
 doca_error_t doca_mmap_start(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (mmap->region) return DOCA_ERROR_BAD_STATE;
-  if (mmap->memory.empty() || mmap->devices.empty()) return DOCA_ERROR_NOT_PERMITTED;
+  if (mmap->is_imported || mmap->memory.empty() || mmap->devices.empty()) {
+    return DOCA_ERROR_NOT_PERMITTED;
+  }
   const doca_error_t result = guarded(__func__, [&] {
     mmap->region.emplace(offload::memory::RegionOptions{"mmap", access_of(mmap->access)},
                          std::vector{offload::memory::borrow_range(mmap->memory)});
+    for (const DeviceUse& use : mmap->devices) {
+      if (use.get()->is_rdma()) mmap->region->add_registrar(use.get()->rdma().registrar);
+    }
     mmap->region->start();
   });
   if (result != DOCA_SUCCESS) mmap->region.reset();
@@ -80,9 +117,10 @@ doca_error_t doca_mmap_start(doca_mmap* mmap) {
 doca_error_t doca_mmap_stop(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (!mmap->region) return DOCA_ERROR_BAD_STATE;
-  if (mmap->is_imported || mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
-  mmap->region.reset();
-  mmap->export_pci.reset();
+  const bool is_of_pci =
+      mmap->is_imported && mmap->region->ranges().front().location == Location::process;
+  if (is_of_pci || mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
+  mmap->end();
   return DOCA_SUCCESS;
 }
 
@@ -147,20 +185,43 @@ doca_error_t doca_mmap_export_pci(doca_mmap* mmap, const doca_dev* dev, const vo
   return DOCA_SUCCESS;
 }
 
+doca_error_t doca_mmap_export_rdma(doca_mmap* mmap, const doca_dev* dev, const void** export_desc,
+                                   size_t* export_desc_len) {
+  if (any_null(mmap, dev, export_desc, export_desc_len)) return DOCA_ERROR_INVALID_VALUE;
+  if (!mmap->region || mmap->is_imported) return DOCA_ERROR_NOT_PERMITTED;
+  const auto of = find_device(*mmap, dev);
+  if (of == mmap->devices.end()) return DOCA_ERROR_NOT_FOUND;
+  if (!dev->is_rdma()) return DOCA_ERROR_NOT_SUPPORTED;
+  // Once for each device: the program may still have what an earlier call returned.
+  auto& made = mmap->exports_rdma;
+  auto found =
+      std::find_if(made.begin(), made.end(), [&](auto& each) { return each.first == dev; });
+  const doca_error_t result = guarded(__func__, [&] {
+    if (found != made.end()) return;
+    const Access granted = access_of(mmap->access) & offload::memory::kRemoteAccess;
+    if (granted == Access::none) {
+      throw offload::core::Error(offload::core::ErrorCode::not_permitted,
+                                 "the mmap has no permission of RDMA");
+    }
+    made.emplace_back(
+        dev, offload::memory::export_remote(*mmap->region, of->get()->rdma().registrar, granted));
+    found = made.end() - 1;
+  });
+  if (result != DOCA_SUCCESS) return result;
+  *export_desc = found->second.data();
+  *export_desc_len = found->second.size();
+  return DOCA_SUCCESS;
+}
+
 doca_error_t doca_mmap_create_from_export(const doca_data* user_data, const void* export_desc,
                                           size_t export_desc_len, doca_dev* dev, doca_mmap** mmap) {
   if (any_null(export_desc, dev, mmap)) return DOCA_ERROR_INVALID_VALUE;
   return guarded(__func__, [&] {
-    const auto import = offload::memory::import_in_place(
-        {static_cast<const std::byte*>(export_desc), export_desc_len});
     auto made = std::make_unique<doca_mmap>();
     made->devices.emplace_back(*dev);
-    made->memory = {import.ranges.front().address, import.ranges.front().length};
     made->is_imported = true;
     if (user_data != nullptr) made->user_data = *user_data;
-    made->region.emplace(offload::memory::RegionOptions{"mmap of an export", import.access},
-                         import.ranges);
-    made->region->start();
+    import(*made, {static_cast<const std::byte*>(export_desc), export_desc_len});
     *mmap = made.release();
   });
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "doca/device.hpp"
@@ -21,11 +22,15 @@ struct doca_mmap {
   doca_mmap_memrange_free_cb_t* free_callback = nullptr;
   void* free_cookie = nullptr;
   bool was_started = false;                                  ///< with this callback
-  bool is_imported = false;                                  ///< it is started for its life
+  bool is_imported = false;                                  ///< it cannot be started again
   std::optional<offload::memory::InPlaceExport> export_pci;  ///< since the start
+  /// By device; since the start.
+  std::vector<std::pair<const doca_dev*, std::vector<std::byte>>> exports_rdma;
   doca_data user_data{};
   std::atomic<std::size_t> consumers{0};  ///< created with it; relaxed: it publishes nothing
 
+  /// Ends the start and its exports.
+  void end() noexcept;
   [[nodiscard]] std::size_t buffers() const noexcept { return region ? region->users() : 0; }
 };
 
@@ -44,5 +49,9 @@ class MmapUse {
  private:
   doca_mmap* mmap_;
 };
+
+/// The rights of a region with flags of doca_access_flag. A right to write of others includes that
+/// of the process, as a region that others write must be writable.
+memory::Access access_of(std::uint32_t flags) noexcept;
 
 }  // namespace offload::doca

@@ -43,7 +43,7 @@ doca_error_t submit(doca_task* task, bool flush) noexcept {
   if (task->ctx->state != DOCA_CTX_STATE_RUNNING) return DOCA_ERROR_BAD_STATE;
   core::Status status = task->prepare();
   if (!status.ok()) return to_doca(status);
-  progress::Context& context = task->ctx->context();
+  progress::Context& context = task->task->context();
   status = flush ? context.submit(*task->task) : context.submit_unflushed(*task->task);
   if (!status.ok()) {
     task->let_go();

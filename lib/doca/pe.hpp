@@ -54,16 +54,23 @@ struct doca_ctx {
   virtual offload::progress::Context& context() noexcept = 0;
   /// Returns whether all that a start needs is configured.
   [[nodiscard]] virtual bool is_configured() const noexcept = 0;
+  /// Gives the library's context the configuration, before each start. Throws Error.
+  virtual void configure() {}
   /// Returns whether the program holds no task of it.
   [[nodiscard]] virtual bool has_all_tasks() const noexcept = 0;
   /// Returns whether a task that fails stops it.
   [[nodiscard]] virtual bool stops_on_failure() const noexcept { return true; }
+  /// Returns the number of tasks that the library owns, of contexts behind it too.
+  [[nodiscard]] virtual std::size_t submitted() noexcept { return context().in_flight(); }
+  /// Starts the tasks that were submitted unflushed.
+  virtual void flush() noexcept { static_cast<void>(context().flush()); }
 
   /// Starts the context. Returns whether it is running; it is starting otherwise, unless the
   /// program's callback has stopped or destroyed it. Throws Error.
   bool start();
   /// For a receiver: reports the end of a task with `status`, or keeps it for the end of the turn.
-  void task_ended(doca_task& task, doca_error_t status) noexcept;
+  /// `may_stop`: a failure stops the context, if failures do.
+  void task_ended(doca_task& task, doca_error_t status, bool may_stop = true) noexcept;
   /// Stops a running context. Returns whether it is idle.
   bool stop() noexcept;
   void change_state(doca_ctx_states to) noexcept;

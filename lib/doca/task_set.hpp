@@ -36,6 +36,12 @@ class TaskSet {
     tasks_ = std::make_unique<DocaTask[]>(count);
     pool_.emplace(context, count, receiver);
   }
+  /// Does the same for several contexts, one of which each allocation names.
+  void configure(std::uint32_t count, typename Pool::Receiver receiver) {
+    pool_.reset();
+    tasks_ = std::make_unique<DocaTask[]>(count);
+    pool_.emplace(count, receiver);
+  }
   /// Drops the tasks, before the context is destroyed.
   void clear() noexcept { pool_.reset(); }
   [[nodiscard]] bool is_configured() const noexcept { return pool_.has_value(); }
@@ -46,7 +52,19 @@ class TaskSet {
 
   /// Takes a task; null if all are taken.
   DocaTask* allocate(doca_ctx& ctx, doca_data user_data) noexcept {
-    LibraryTask* const task = pool_->allocate();
+    return hand_out(pool_->allocate(), ctx, user_data);
+  }
+  /// Takes a task for one of several contexts.
+  DocaTask* allocate_for(typename LibraryTask::ContextType& context, doca_ctx& ctx,
+                         doca_data user_data) noexcept {
+    return hand_out(pool_->allocate_for(context), ctx, user_data);
+  }
+  void release(DocaTask& task) noexcept {
+    static_cast<void>(pool_->release(static_cast<LibraryTask&>(*task.task)));
+  }
+
+ private:
+  DocaTask* hand_out(LibraryTask* task, doca_ctx& ctx, doca_data user_data) noexcept {
     if (task == nullptr) return nullptr;
     DocaTask& allocated = tasks_[static_cast<std::size_t>(task - pool_->tasks().data())];
     task->user_data = &allocated;
@@ -56,11 +74,7 @@ class TaskSet {
     allocated.status = DOCA_SUCCESS;
     return &allocated;
   }
-  void release(DocaTask& task) noexcept {
-    static_cast<void>(pool_->release(static_cast<LibraryTask&>(*task.task)));
-  }
 
- private:
   std::unique_ptr<DocaTask[]> tasks_;  ///< in the order of the pool's; destroyed after it
   std::optional<Pool> pool_;
 };

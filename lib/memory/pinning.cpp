@@ -45,7 +45,7 @@ std::string memlock_limit() {
 }  // namespace
 
 Pinning::Pinning(const Range& range) noexcept {
-  if (range.location == Location::device || range.location == Location::process) return;
+  if (range.location == Location::device || is_elsewhere(range.location)) return;
   // The exporter manages the memory of a dma-buf, which may be device memory without atomic access.
   if (range.descriptor.kind == DescriptorKind::dma_buf) return;
   touch_pages(range);

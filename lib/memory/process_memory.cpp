@@ -132,7 +132,7 @@ InPlaceExport export_in_place(const MemoryRegion& region, Access granted) {
       .integer(static_cast<std::uint32_t>(granted))
       .integer(static_cast<std::uint16_t>(region.ranges().size()));
   for (const Range& range : region.ranges()) {
-    if (range.location == Location::device || range.location == Location::process) {
+    if (range.location == Location::device || is_elsewhere(range.location)) {
       throw Error(ErrorCode::not_supported,
                   "memory region '" + region.name() + "' has memory that is not this process's");
     }

@@ -21,6 +21,7 @@ enum class Location : std::uint8_t {
   shared,   ///< accessible to every process that has the descriptor
   device,   ///< accessible to a GPU or a card, not to the CPU
   process,  ///< in another process, which system calls access (process_memory.hpp)
+  peer,     ///< a peer's, which RDMA operations access by its key
 };
 
 /// The kind of a range's descriptor.
@@ -43,9 +44,15 @@ struct Range {
   Descriptor descriptor;
   std::shared_ptr<void> owner;  ///< keeps the memory alive; null for the caller's own memory
   int process = 0;              ///< the id of that process, whose /proc/ID/mem is descriptor.fd
+  std::uint32_t key = 0;        ///< of a peer's memory: its rkey
 };
 
 enum class Pages : std::uint8_t { plain, huge };
+
+/// Returns whether this machine's processors cannot reach the memory, and system calls can at most.
+constexpr bool is_elsewhere(Location location) noexcept {
+  return location == Location::process || location == Location::peer;
+}
 
 /// Throws Error (invalid_value) unless the range has bytes, ends within the address space, and its
 /// descriptor, if it has one, is valid and not of a part of a memfd.

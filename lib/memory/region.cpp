@@ -115,7 +115,7 @@ void MemoryRegion::register_all() {
 
 MemoryKey MemoryRegion::register_with(Registrar& registrar, std::size_t range) const {
   try {
-    if (ranges_[range].location == Location::process) {
+    if (is_elsewhere(ranges_[range].location)) {
       throw Error(ErrorCode::not_supported, "it is memory of another process");
     }
     return registrar.register_range(ranges_[range], access());

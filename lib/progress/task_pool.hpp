@@ -43,23 +43,12 @@ class TaskPool {
   }
   /// The same; `receiver` looks at task.status() itself.
   TaskPool(typename T::ContextType& context, std::size_t size, Receiver receiver)
-      : context_(&context), size_(size), receiver_(receiver) {
-    context_->expect_idle("get a task pool");
-    if (size == 0) {
-      throw core::Error(core::ErrorCode::invalid_value, "a task pool needs at least one task");
-    }
-    tasks_ = std::make_unique<T[]>(size);
-    free_ = std::make_unique<T*[]>(size);
-    for (T& added : tasks()) {
-      Task& task = added;
-      task.context_ = context_;
-      task.pool_ = task.receiver_ = &receiver_;
-      free_[available_++] = &added;
-    }
-  }
+      : TaskPool(size, receiver, &context) {}
+  /// A pool for several contexts, each of which outlives the tasks that it has in flight.
+  TaskPool(std::size_t size, Receiver receiver) : TaskPool(size, receiver, nullptr) {}
   ~TaskPool() {
     for (const Task& task : tasks()) {
-      if (task.state_ == Task::State::submitted) context_->end("a task pool of ");
+      if (task.state_ == Task::State::submitted) task.context_->end("a task pool of ");
     }
   }
   TaskPool& operator=(TaskPool&&) = delete;
@@ -72,6 +61,13 @@ class TaskPool {
     task.status_ = {};
     task.user_data = nullptr;
     return static_cast<T*>(&task);
+  }
+
+  /// A task for `context`, if the pool is for several; null if all are allocated.
+  [[nodiscard]] T* allocate_for(typename T::ContextType& context) noexcept {
+    T* const allocated = allocate();
+    if (allocated != nullptr) static_cast<Task*>(allocated)->context_ = &context;
+    return allocated;
   }
 
   /// Takes a task back. invalid_value if it is not of this pool, bad_state if it is submitted or
@@ -92,13 +88,27 @@ class TaskPool {
   [[nodiscard]] std::span<T> tasks() noexcept { return {tasks_.get(), size_}; }
 
  private:
+  TaskPool(std::size_t size, Receiver receiver, Context* context)
+      : size_(size), receiver_(receiver) {
+    if (context != nullptr) context->expect_idle("get a task pool");
+    if (size == 0) {
+      throw core::Error(core::ErrorCode::invalid_value, "a task pool needs at least one task");
+    }
+    tasks_ = std::make_unique<T[]>(size);
+    free_ = std::make_unique<T*[]>(size);
+    for (T& added : tasks()) {
+      Task& task = added;
+      task.context_ = context;
+      task.pool_ = task.receiver_ = &receiver_;
+      free_[available_++] = &added;
+    }
+  }
   static void deliver(Task& task, void* pool) {
     const Callbacks& callbacks = static_cast<TaskPool*>(pool)->callbacks_;
     const Callback call = task.status().ok() ? callbacks.completed : callbacks.failed;
     call(static_cast<T&>(task), callbacks.user_data);
   }
 
-  Context* context_;
   std::size_t size_;
   Callbacks callbacks_{};
   Receiver receiver_;

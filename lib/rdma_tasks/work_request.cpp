@@ -65,9 +65,9 @@ ibv_sge scratch_of(const Buffer* scratch, const RdmaRegistrar& registrar) noexce
 /// Returns whether the processor can access all data of a source.
 bool is_in_host(const Buffer* source) noexcept {
   for (; source != nullptr; source = source->next()) {
-    const bool in_device =
-        source->region().ranges()[source->range()].location == memory::Location::device;
-    if (in_device && !source->data().empty()) return false;
+    const memory::Location location = source->memory().location;
+    const bool in_host = location != memory::Location::device && !memory::is_elsewhere(location);
+    if (!in_host && !source->data().empty()) return false;
   }
   return true;
 }

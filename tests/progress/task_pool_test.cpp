@@ -50,6 +50,32 @@ TEST_F(TaskPoolTest, HandsOutSoManyAndNoMore) {
   EXPECT_EQ(pool_->allocate(), *tasks.begin());
 }
 
+TEST_F(TaskPoolTest, APoolForSeveralContextsGivesEachTaskTheOneOfItsAllocation) {
+  FakeContext other;
+  other.connect(engine_);
+  other.start();
+  std::size_t ended = 0;
+  TaskPool<FakeTask> pool(
+      2, {[](Task&, void* count) { ++*static_cast<std::size_t*>(count); }, &ended});
+  FakeTask* const first = pool.allocate_for(context_);
+  FakeTask* const second = pool.allocate_for(other);
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  EXPECT_EQ(pool.allocate_for(other), nullptr);
+  EXPECT_EQ(&first->context(), &context_);
+  EXPECT_EQ(context_.submit(*second), ErrorCode::invalid_value);
+  EXPECT_EQ(context_.submit(*first), Status());
+  EXPECT_EQ(other.submit(*second), Status());
+  other.stop();
+  EXPECT_EQ(ended, 1U);
+  EXPECT_EQ(first->state(), Task::State::submitted);
+  context_.stop();
+  EXPECT_EQ(ended, 2U);
+  EXPECT_EQ(pool.release(*second), Status());
+  EXPECT_EQ(pool.allocate_for(context_), second);
+  EXPECT_EQ(&second->context(), &context_);
+  context_.start();  // for the end of the test
+}
+
 TEST_F(TaskPoolTest, HandsOutTheWarmestFirst) {
   FakeTask& first = *pool_->allocate();
   FakeTask& second = *pool_->allocate();

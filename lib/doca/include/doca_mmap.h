@@ -32,9 +32,10 @@ doca_error_t doca_mmap_destroy(struct doca_mmap *mmap);
 /// Brings the memory into RAM and locks it there. DOCA_ERROR_NOT_PERMITTED without a range or
 /// a device.
 doca_error_t doca_mmap_start(struct doca_mmap *mmap);
-/// Stops it, with its export. Mmaps that other processes created from the export must be destroyed
-/// first: they could access the memory longer. DOCA_ERROR_NOT_PERMITTED if it came of an export, and
-/// while buffers of it exist; then it stays started.
+/// Stops it, with its exports. Mmaps that other processes created from an export for PCI must be
+/// destroyed first: they could access the memory longer. DOCA_ERROR_NOT_PERMITTED if it came of an
+/// export for PCI, and while buffers of it exist; then it stays started. One that came of an export
+/// for RDMA cannot be started again.
 doca_error_t doca_mmap_stop(struct doca_mmap *mmap);
 
 /// DOCA_ERROR_ALREADY_EXIST if it has the device.
@@ -58,8 +59,17 @@ doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, s
 /// if it does not have the device.
 doca_error_t doca_mmap_export_pci(struct doca_mmap *mmap, const struct doca_dev *dev,
                                   const void **export_desc, size_t *export_desc_len);
-/// Creates an mmap of memory that another process exported. It is started for its life, and its
-/// range has the addresses of that process: only devices access them. `user_data`: as set by
+/// Describes the memory for peers over the network of an RDMA device. They get the rights that the
+/// permissions have: DOCA_ACCESS_FLAG_RDMA_READ, _RDMA_WRITE and _RDMA_ATOMIC. The program transmits
+/// the bytes, which are valid until the mmap is stopped or destroyed; until then each call for a
+/// device returns the same ones. DOCA_ERROR_NOT_PERMITTED if it is not started, came of an export or
+/// does not have those permissions, DOCA_ERROR_NOT_FOUND if it does not have the device,
+/// DOCA_ERROR_NOT_SUPPORTED for another kind of device.
+doca_error_t doca_mmap_export_rdma(struct doca_mmap *mmap, const struct doca_dev *dev,
+                                   const void **export_desc, size_t *export_desc_len);
+/// Creates an mmap of memory that another process exported. It is started, and its range has the
+/// addresses of that process: only devices access them, and those of an export for RDMA only the
+/// remote side of RDMA tasks. `user_data`: as set by
 /// doca_mmap_set_user_data(), may be NULL. DOCA_ERROR_INVALID_VALUE for bytes that are no export,
 /// DOCA_ERROR_NOT_FOUND if the process has ended.
 doca_error_t doca_mmap_create_from_export(const union doca_data *user_data, const void *export_desc,

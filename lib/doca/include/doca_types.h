@@ -17,6 +17,9 @@ union doca_data {
   uint64_t u64;
 };
 
+/// A number whose bytes are in the order of the network.
+typedef uint32_t doca_be32_t;
+
 /// A file descriptor that becomes readable when there is work.
 typedef int doca_event_handle_t;
 #define doca_event_invalid_handle (-1)

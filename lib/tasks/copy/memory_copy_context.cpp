@@ -8,11 +8,13 @@ namespace offload::copy {
 
 core::Status MemoryCopyContext::take(CopyTask& task) noexcept {
   using memory::Location;
-  const bool on_device =
-      task.source->any_at(Location::device) || task.destination->any_at(Location::device);
+  const auto any_at = [&](Location location) {
+    return task.source->any_at(location) || task.destination->any_at(location);
+  };
+  const bool unreachable = any_at(Location::device) || any_at(Location::peer);
   const bool elsewhere =
       task.source->any_at(Location::process) && task.destination->any_at(Location::process);
-  return on_device || elsewhere ? core::Status(core::ErrorCode::not_supported) : core::Status();
+  return unreachable || elsewhere ? core::Status(core::ErrorCode::not_supported) : core::Status();
 }
 
 bool MemoryCopyContext::on_poll(std::size_t most) {

@@ -65,9 +65,10 @@ void CudaCopyContext::wait_for_stream() noexcept {
 /// The task's note is the index of the event that marks its end.
 core::Status CudaCopyContext::take(copy::CopyTask& task) noexcept {
   if (free_.empty()) return core::ErrorCode::full;
-  constexpr auto kElsewhere = memory::Location::process;
-  if (task.source->any_at(kElsewhere) || task.destination->any_at(kElsewhere)) {
-    return core::ErrorCode::not_supported;
+  for (const auto elsewhere : {memory::Location::process, memory::Location::peer}) {
+    if (task.source->any_at(elsewhere) || task.destination->any_at(elsewhere)) {
+      return core::ErrorCode::not_supported;
+    }
   }
   Plan& plan = plan_of(task);
   plan.note = free_.back();

@@ -37,7 +37,7 @@ std::size_t Buffer::total_length() const noexcept {
 }
 
 bool Buffer::all_in_host() const noexcept {
-  return !any_at(Location::device) && !any_at(Location::process);
+  return !any_at(Location::device) && !any_at(Location::process) && !any_at(Location::peer);
 }
 
 bool Buffer::any_at(Location location) const noexcept {

@@ -108,8 +108,8 @@ class Buffer {
   [[nodiscard]] std::size_t total_length() const noexcept;
   /// Returns whether there are at most `most_elements`, such as the max_sge of a device.
   [[nodiscard]] bool fits(std::size_t most_elements) const noexcept;
-  /// Returns whether the processor can access all of them: none is in memory of a device, or of
-  /// another process.
+  /// Returns whether the processor can access all of them: none is in memory of a device, of
+  /// another process or of a peer.
   [[nodiscard]] bool all_in_host() const noexcept;
   /// Returns whether one of them is at `location`.
   [[nodiscard]] bool any_at(Location location) const noexcept;

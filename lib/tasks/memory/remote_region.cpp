@@ -37,4 +37,17 @@ RemoteRegion import_remote(std::span<const std::byte> blob) {
   return {described.access, std::move(*remote)};
 }
 
+std::vector<Range> peer_ranges(const RemoteRegion& remote) {
+  std::vector<Range> ranges;
+  for (const RemoteRange& from : remote.ranges()) {
+    Range& range = ranges.emplace_back();
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of a peer, dereferenced nowhere
+    range.address = reinterpret_cast<std::byte*>(from.address);
+    range.length = from.length;
+    range.location = Location::peer;
+    range.key = from.key;
+  }
+  return ranges;
+}
+
 }  // namespace offload::memory

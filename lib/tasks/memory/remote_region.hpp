@@ -10,6 +10,7 @@
 #include "memory/region.hpp"
 #include "memory/region_blob.hpp"
 #include "memory/registrar.hpp"
+#include "tasks/memory/buffer.hpp"
 
 namespace offload::memory {
 
@@ -90,5 +91,14 @@ std::vector<std::byte> export_remote(const MemoryRegion& region, const Registrar
 /// The ranges that a peer exported. Throws Error: as RegionBlob::decode; bad_message for a blob for
 /// a process.
 RemoteRegion import_remote(std::span<const std::byte> blob);
+
+/// The ranges at Location::peer, for a MemoryRegion whose buffers describe pieces of the peer's
+/// memory: the remote side of RDMA tasks. No device of this machine can be registered with it.
+std::vector<Range> peer_ranges(const RemoteRegion& remote);
+/// Returns the whole range of such a buffer.
+inline RemoteRange remote_range_of(const Buffer& buffer) noexcept {
+  const Range& range = buffer.memory();
+  return {reinterpret_cast<std::uint64_t>(range.address), range.length, range.key};
+}
 
 }  // namespace offload::memory

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "memory/region_export.hpp"
+#include "tasks/memory/inventory.hpp"
 #include "tests/support/memory.hpp"
 
 namespace offload::memory {
@@ -148,6 +149,23 @@ TEST(RegionExport, IsForOneAudience) {
   EXPECT_EQ(code_of([&] { import_region("copy", for_peer, {}); }), ErrorCode::bad_message);
   const auto for_process = export_region(region, kLocalAccess);
   EXPECT_EQ(code_of([&] { import_remote(for_process.blob); }), ErrorCode::bad_message);
+}
+
+TEST(PeerRanges, BuffersOfThemAreTheRemoteSideAndNoLocalOne) {
+  MemoryRegion peer({"peer", kLocalAccess | Access::remote_read}, peer_ranges(region()));
+  FakeRegistrar registrar("card");
+  peer.start();  // without touching the memory
+  BufferInventory inventory(1);
+  inventory.start();
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of a peer
+  const Taken taken = inventory.take(peer, {reinterpret_cast<std::byte*>(1110), 10});
+  ASSERT_TRUE(taken.buffer);
+  EXPECT_EQ(remote_range_of(*taken.buffer), (RemoteRange{1100, 50, 8}));
+  EXPECT_FALSE(taken.buffer->all_in_host());
+  EXPECT_EQ(peer.key(registrar, 0), nullptr);
+  MemoryRegion registered({"peer"}, peer_ranges(region()));
+  registered.add_registrar(registrar);
+  EXPECT_EQ(thrown_by([&] { registered.start(); }).code(), ErrorCode::not_supported);
 }
 
 }  // namespace

@@ -1,0 +1,287 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/log.hpp"
+#include "doca/buf.hpp"
+#include "doca/device.hpp"
+#include "doca/guard.hpp"
+#include "doca/rdma/connection.hpp"
+#include "doca/rdma/endpoint.hpp"
+#include "doca/task_set.hpp"
+#include "rdma_tasks/operation.hpp"
+
+namespace offload::doca {
+
+/// A buffer, and those linked to it, that a task in flight holds.
+class HeldBuffer {
+ public:
+  void hold(memory::Buffer& buffer) noexcept {
+    ref_ = memory::BufferRef::share(buffer);
+    buffer.hold();
+  }
+  void drop() noexcept {
+    if (ref_) ref_->unhold();
+    ref_.reset();
+  }
+  [[nodiscard]] memory::Buffer* get() const noexcept { return ref_.get(); }
+
+ private:
+  memory::BufferRef ref_;
+};
+
+/// The tasks of one kind, and their callbacks.
+template <class Self, class LibraryTask>
+struct TaskKind {
+  using Callback = void (*)(Self* task, doca_data task_user_data, doca_data ctx_user_data);
+
+  TaskSet<Self, LibraryTask> tasks;
+  Callback completed = nullptr;
+  Callback failed = nullptr;
+};
+
+/// A task of RDMA whose kind is TaskKind<Self, LibraryTask>, a member of doca_rdma that
+/// Self::kind_of() returns. Self has take(), which gives the library's task its arguments, and
+/// deliver(), which takes its results after a success.
+template <class Self, class LibraryTask>
+struct RdmaTaskOf : doca_task {
+  core::Status prepare() noexcept final;
+  void let_go() noexcept final {
+    source_held.drop();
+    destination_held.drop();
+  }
+  void call_back() noexcept final;
+  void release() noexcept final;
+  /// For the receiver of a pool.
+  static void ended(progress::Task& task, void* rdma) noexcept;
+
+  [[nodiscard]] LibraryTask& own() const noexcept { return static_cast<LibraryTask&>(*task); }
+  [[nodiscard]] doca_rdma& rdma() const noexcept;
+
+  doca_rdma_connection* connection = nullptr;  ///< null: of a receive
+  const doca_buf* source = nullptr;
+  doca_buf* destination = nullptr;
+  HeldBuffer source_held;
+  HeldBuffer destination_held;
+
+ protected:
+  ~RdmaTaskOf() = default;
+  /// Holds a buffer; null is refused unless `may_be_null`.
+  static bool hold(HeldBuffer& held, const doca_buf* buf, bool may_be_null = false) noexcept {
+    // The const_cast is safe: a source is only read.
+    auto* const buffer = buffer_of(const_cast<doca_buf*>(buf));
+    if (buffer != nullptr) held.hold(*buffer);
+    return buffer != nullptr || (buf == nullptr && may_be_null);
+  }
+};
+
+}  // namespace offload::doca
+
+struct doca_rdma_task_receive final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_receive, offload::rdma::SharedReceiveTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept;
+
+  const doca_rdma_connection* from = nullptr;  ///< of the message
+};
+
+struct doca_rdma_task_send final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_send, offload::rdma::SendTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept {}
+};
+
+struct doca_rdma_task_send_imm final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_send_imm, offload::rdma::SendTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept {}
+
+  doca_be32_t immediate = 0;
+};
+
+struct doca_rdma_task_write final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_write, offload::rdma::WriteTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept;
+};
+
+struct doca_rdma_task_write_imm final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_write_imm, offload::rdma::WriteTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept;
+
+  doca_be32_t immediate = 0;
+};
+
+struct doca_rdma_task_read final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_read, offload::rdma::ReadTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept {}
+};
+
+struct doca_rdma_task_remote_net_sync_event_get final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_remote_net_sync_event_get, offload::rdma::ReadTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept {}
+
+  const doca_sync_event_remote_net* event = nullptr;
+};
+
+struct doca_rdma_task_remote_net_sync_event_notify_set final
+    : offload::doca::RdmaTaskOf<doca_rdma_task_remote_net_sync_event_notify_set,
+                                offload::rdma::WriteTask> {
+  static auto& kind_of(doca_rdma& rdma) noexcept;
+  offload::core::Status take() noexcept;
+  void deliver() noexcept {}
+
+  const doca_sync_event_remote_net* event = nullptr;
+};
+
+/// An RdmaEndpoint with its pools of tasks.
+struct doca_rdma final : doca_ctx {
+  explicit doca_rdma(doca_dev& dev);
+
+  offload::progress::Context& context() noexcept override { return endpoint; }
+  [[nodiscard]] bool is_configured() const noexcept override { return true; }
+  [[nodiscard]] bool has_all_tasks() const noexcept override;
+  [[nodiscard]] std::size_t submitted() noexcept override { return endpoint.submitted(); }
+  void flush() noexcept override { endpoint.flush_all(); }
+  void configure() override;
+
+  offload::doca::DeviceUse device;
+  offload::doca::RdmaEndpointOptions options;
+  std::uint32_t permissions = DOCA_ACCESS_FLAG_LOCAL_READ_WRITE;
+  std::uint32_t receive_queue = 128;
+  doca_rdma_connection_request_cb_t on_request = nullptr;
+  doca_rdma_connection_established_cb_t on_established = nullptr;
+  doca_rdma_connection_failure_cb_t on_failure = nullptr;
+  doca_rdma_connection_disconnection_cb_t on_disconnection = nullptr;
+
+  offload::doca::RdmaEndpoint endpoint;
+  // After the endpoint, whose contexts their tasks name.
+  offload::doca::TaskKind<doca_rdma_task_receive, offload::rdma::SharedReceiveTask> receives;
+  offload::doca::TaskKind<doca_rdma_task_send, offload::rdma::SendTask> sends;
+  offload::doca::TaskKind<doca_rdma_task_send_imm, offload::rdma::SendTask> immediate_sends;
+  offload::doca::TaskKind<doca_rdma_task_write, offload::rdma::WriteTask> writes;
+  offload::doca::TaskKind<doca_rdma_task_write_imm, offload::rdma::WriteTask> immediate_writes;
+  offload::doca::TaskKind<doca_rdma_task_read, offload::rdma::ReadTask> reads;
+  offload::doca::TaskKind<doca_rdma_task_remote_net_sync_event_get, offload::rdma::ReadTask>
+      event_gets;
+  offload::doca::TaskKind<doca_rdma_task_remote_net_sync_event_notify_set, offload::rdma::WriteTask>
+      event_sets;
+};
+
+inline auto& doca_rdma_task_receive::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.receives;
+}
+inline auto& doca_rdma_task_send::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.sends;
+}
+inline auto& doca_rdma_task_send_imm::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.immediate_sends;
+}
+inline auto& doca_rdma_task_write::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.writes;
+}
+inline auto& doca_rdma_task_write_imm::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.immediate_writes;
+}
+inline auto& doca_rdma_task_read::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.reads;
+}
+inline auto& doca_rdma_task_remote_net_sync_event_get::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.event_gets;
+}
+inline auto& doca_rdma_task_remote_net_sync_event_notify_set::kind_of(doca_rdma& rdma) noexcept {
+  return rdma.event_sets;
+}
+
+namespace offload::doca {
+
+template <class Self, class LibraryTask>
+doca_rdma& RdmaTaskOf<Self, LibraryTask>::rdma() const noexcept {
+  return static_cast<doca_rdma&>(*ctx);
+}
+
+template <class Self, class LibraryTask>
+core::Status RdmaTaskOf<Self, LibraryTask>::prepare() noexcept {
+  if (connection != nullptr && !connection->is_usable()) return core::ErrorCode::not_connected;
+  let_go();
+  const core::Status taken = static_cast<Self*>(this)->take();
+  if (!taken.ok()) let_go();
+  return taken;
+}
+
+template <class Self, class LibraryTask>
+void RdmaTaskOf<Self, LibraryTask>::call_back() noexcept {
+  auto& kind = Self::kind_of(rdma());
+  const auto call = status == DOCA_SUCCESS ? kind.completed : kind.failed;
+  call(static_cast<Self*>(this), user_data, ctx->user_data);
+}
+
+template <class Self, class LibraryTask>
+void RdmaTaskOf<Self, LibraryTask>::release() noexcept {
+  if (connection != nullptr) --connection->tasks;
+  Self::kind_of(rdma()).tasks.release(*static_cast<Self*>(this));
+}
+
+template <class Self, class LibraryTask>
+void RdmaTaskOf<Self, LibraryTask>::ended(progress::Task& task, void* rdma) noexcept {
+  auto& self = *static_cast<Self*>(task.user_data);
+  const core::Status result = task.status();
+  if (result.ok()) {
+    self.deliver();
+  } else if (result.error() == core::ErrorCode::io_failed) {
+    core::log_error("rdma: a task failed: {}", self.own().explain());
+  }
+  self.let_go();  // first, as the callback may return the buffers
+  const bool was_disconnected = self.connection != nullptr && self.connection->stops;
+  static_cast<doca_rdma*>(rdma)->task_ended(self, to_doca(result), !was_disconnected);
+}
+
+/// The body of a doca_rdma_task_..._set_conf.
+template <class Self, class LibraryTask>
+doca_error_t configure_tasks(const char* call, doca_rdma* rdma,
+                             typename TaskKind<Self, LibraryTask>::Callback completed,
+                             typename TaskKind<Self, LibraryTask>::Callback failed,
+                             std::uint32_t count) noexcept {
+  if (rdma == nullptr || completed == nullptr || failed == nullptr || count == 0 ||
+      count > kMostTasksOfContext) {
+    return DOCA_ERROR_INVALID_VALUE;
+  }
+  if (rdma->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  return guarded(call, [&] {
+    auto& kind = Self::kind_of(*rdma);
+    kind.tasks.configure(count, {&Self::ended, rdma});
+    kind.completed = completed;
+    kind.failed = failed;
+  });
+}
+
+/// Takes a task for a connection. The errors are those of a doca_rdma_task_..._allocate_init.
+template <class Self>
+doca_error_t allocate_task(doca_rdma& rdma, doca_rdma_connection& connection, doca_data user_data,
+                           Self*& allocated) noexcept {
+  auto& kind = Self::kind_of(rdma);
+  if (rdma.state != DOCA_CTX_STATE_RUNNING || !kind.tasks.is_configured()) {
+    return DOCA_ERROR_BAD_STATE;
+  }
+  if (connection.rdma != &rdma) return DOCA_ERROR_INVALID_VALUE;
+  if (!connection.connection) return DOCA_ERROR_BAD_STATE;
+  allocated = kind.tasks.allocate_for(*connection.connection, rdma, user_data);
+  if (allocated == nullptr) return DOCA_ERROR_NO_MEMORY;
+  allocated->connection = &connection;
+  allocated->source = nullptr;
+  allocated->destination = nullptr;
+  ++connection.tasks;
+  return DOCA_SUCCESS;
+}
+
+}  // namespace offload::doca
