@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "device/interfaces.hpp"
 #include "doca/guard.hpp"
+#include "doca/rdma/rdma_device.hpp"
 
 namespace offload::doca {
 namespace {
@@ -39,9 +40,8 @@ std::string address_of(std::string_view text) {
   return *address;
 }
 
-std::vector<doca_devinfo> list_all() {
-  const char* const text = std::getenv("OFFLOAD_DOCA_DEVICES");
-  std::vector<doca_devinfo> all = parse_devices(text != nullptr ? text : kDefaultDevices);
+std::vector<doca_devinfo> list_rdma() {
+  std::vector<doca_devinfo> all;
   const auto interfaces = device::list_interfaces();
   for (device::Device& card : device::list_rdma_devices().devices) {
     const auto found = std::find_if(interfaces.begin(), interfaces.end(), [&](const auto& each) {
@@ -49,6 +49,13 @@ std::vector<doca_devinfo> list_all() {
     });
     all.push_back({std::move(card), found != interfaces.end() ? found->name : std::string(), {}});
   }
+  return all;
+}
+
+std::vector<doca_devinfo> list_all() {
+  const char* const text = std::getenv("OFFLOAD_DOCA_DEVICES");
+  std::vector<doca_devinfo> all = parse_devices(text != nullptr ? text : kDefaultDevices);
+  for (doca_devinfo& each : list_rdma()) all.push_back(std::move(each));
   return all;
 }
 
@@ -107,9 +114,29 @@ std::vector<doca_devinfo> parse_devices(std::string_view text) {
   return devices;
 }
 
+doca_devinfo rdma_device_named(std::string_view name) {
+  for (doca_devinfo& each : list_rdma()) {
+    if (each.device.name == name) return std::move(each);
+  }
+  throw Error(ErrorCode::not_found, "no RDMA device is named " + std::string(name));
+}
+
 }  // namespace offload::doca
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
+
+doca_dev::doca_dev(doca_devinfo of) : info(std::move(of)) {}
+doca_dev::doca_dev(doca_devinfo of, std::unique_ptr<RdmaDevice> opened,
+                   std::shared_ptr<void> origin)
+    : info(std::move(of)), origin_(std::move(origin)), rdma_(std::move(opened)) {}
+doca_dev::~doca_dev() = default;
+
+RdmaDevice& doca_dev::rdma() {
+  std::call_once(opens_, [this] {
+    if (!rdma_) rdma_ = std::make_unique<RdmaDevice>(info.device);
+  });
+  return *rdma_;
+}
 
 doca_error_t doca_devinfo_create_list(doca_devinfo*** dev_list, uint32_t* nb_devs) {
   if (any_null(dev_list, nb_devs)) return DOCA_ERROR_INVALID_VALUE;
@@ -127,7 +154,7 @@ doca_error_t doca_devinfo_destroy_list(doca_devinfo** dev_list) {
 
 doca_error_t doca_dev_open(doca_devinfo* devinfo, doca_dev** dev) {
   if (any_null(devinfo, dev)) return DOCA_ERROR_INVALID_VALUE;
-  return guarded(__func__, [&] { *dev = new doca_dev{*devinfo}; });
+  return guarded(__func__, [&] { *dev = new doca_dev(*devinfo); });
 }
 
 doca_error_t doca_dev_close(doca_dev* dev) {

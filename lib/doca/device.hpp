@@ -1,13 +1,15 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "device/device.hpp"
 #include "doca/include/doca_dev.h"
+#include "doca/use.hpp"
 
 /// A representor of a network function, by its PCI address.
 struct doca_devinfo_rep {
@@ -22,10 +24,32 @@ struct doca_devinfo {
   std::vector<doca_devinfo_rep> representors;
 };
 
+namespace offload::doca {
+struct RdmaDevice;
+}
+
 /// An open device.
 struct doca_dev {
+  explicit doca_dev(doca_devinfo of);
+  /// With a device that is open already. `origin` lives as long as this.
+  doca_dev(doca_devinfo of, std::unique_ptr<offload::doca::RdmaDevice> opened,
+           std::shared_ptr<void> origin);
+  doca_dev& operator=(doca_dev&&) = delete;
+  ~doca_dev();
+
+  [[nodiscard]] bool is_rdma() const noexcept {
+    return info.device.kind == offload::device::Kind::rdma;
+  }
+  /// Opens an RDMA device, the first time. Any thread. Throws Error.
+  offload::doca::RdmaDevice& rdma();
+
   doca_devinfo info;
   std::atomic<std::size_t> users{0};  ///< mmaps and contexts; relaxed: it publishes nothing
+
+ private:
+  std::shared_ptr<void> origin_;
+  std::once_flag opens_;
+  std::unique_ptr<offload::doca::RdmaDevice> rdma_;
 };
 
 struct doca_dev_rep {
@@ -37,25 +61,9 @@ namespace offload::doca {
 /// Parses the text of OFFLOAD_DOCA_DEVICES. Throws Error (invalid_value).
 std::vector<doca_devinfo> parse_devices(std::string_view text);
 
-/// Counts a user of an open device for as long as it lives.
-class DeviceUse {
- public:
-  explicit DeviceUse(doca_dev& dev) noexcept : dev_(&dev) {
-    dev.users.fetch_add(1, std::memory_order_relaxed);
-  }
-  DeviceUse(const DeviceUse&) = delete;
-  DeviceUse(DeviceUse&& other) noexcept : dev_(std::exchange(other.dev_, nullptr)) {}
-  DeviceUse& operator=(DeviceUse other) noexcept {
-    std::swap(dev_, other.dev_);
-    return *this;
-  }
-  ~DeviceUse() {
-    if (dev_ != nullptr) dev_->users.fetch_sub(1, std::memory_order_relaxed);
-  }
-  [[nodiscard]] doca_dev* get() const noexcept { return dev_; }
+/// Describes the RDMA device of this name. Throws Error (not_found).
+doca_devinfo rdma_device_named(std::string_view name);
 
- private:
-  doca_dev* dev_;
-};
+using DeviceUse = Use<doca_dev>;
 
 }  // namespace offload::doca
