@@ -189,7 +189,7 @@ TEST_F(DocaVerbsTest, AttributesReachTheDevice) {
   EXPECT_EQ(doca_verbs_qp_get_qpn(pair), native.native.qp_num);
   EXPECT_EQ(native.initial.cap.max_send_wr, 16U);
   EXPECT_EQ(native.initial.cap.max_recv_wr, 16U);
-  EXPECT_EQ(native.initial.cap.max_send_sge, 2U);
+  EXPECT_EQ(native.initial.cap.max_send_sge, 6U);
   EXPECT_EQ(native.initial.sq_sig_all, 0);
   doca_verbs_ah_attr* const address = make_address(context_, fake().gids[0].gid.raw, 3);
   QpAttributes attributes;

@@ -93,7 +93,7 @@ inline doca_verbs_qp_init_attr* make_qp_attributes(doca_verbs_pd* pd, doca_verbs
   if (sends != nullptr) {
     EXPECT_EQ(doca_verbs_qp_init_attr_set_send_cq(attributes, sends), DOCA_SUCCESS);
     EXPECT_EQ(doca_verbs_qp_init_attr_set_sq_wr(attributes, 16), DOCA_SUCCESS);
-    EXPECT_EQ(doca_verbs_qp_init_attr_set_send_max_sges(attributes, 2), DOCA_SUCCESS);
+    EXPECT_EQ(doca_verbs_qp_init_attr_set_send_max_sges(attributes, 6), DOCA_SUCCESS);
   }
   if (receives != nullptr) {
     EXPECT_EQ(doca_verbs_qp_init_attr_set_receive_cq(attributes, receives), DOCA_SUCCESS);

@@ -153,11 +153,25 @@ int CardCq::poll(int most, ibv_wc* into) noexcept {
   wire::Completion completion{};
   while (found < most && wire::poll_completion(queue_, taken, completion)) {
     ++taken;
-    const auto pair = pairs.find(completion.queue);
-    if (pair != pairs.end()) into[found++] = pair->second->finish(completion);
+    const auto pair = pairs_.find(completion.queue);
+    if (pair != pairs_.end()) into[found++] = pair->second->finish(completion);
   }
   if (taken != before) wire::free_completions(queue_, taken);
   return found;
+}
+
+void CardCq::add(CardQp& pair) {
+  pairs_[pair.number()] = &pair;
+}
+
+void CardCq::forget(std::uint32_t pair) noexcept {
+  pairs_.erase(pair);
+  const std::uint64_t places = std::uint64_t{1} << log2_;
+  wire::Completion completion{};
+  for (std::uint64_t i = taken; i - taken < places; ++i) {
+    if (!wire::poll_completion(queue_, i, completion)) return;
+    if (completion.queue == pair) queue_.entries[i % places].words[wire::kCqeQueue] = 0;
+  }
 }
 
 CardQp::CardQp(doca_verbs_context& of, const doca_verbs_qp_init_attr& from)
@@ -171,21 +185,30 @@ CardQp::CardQp(doca_verbs_context& of, const doca_verbs_qp_init_attr& from)
       always_signaled_(from.sq_sig_all != 0),
       sizes_(sizes_of(from)),
       memory_(DevxQueuePair::bytes_of(sizes_)),
-      pair_(of.device, from.pd->domain, sizes_, memory_.space(),
-            {.registers = &uar_->registers,
-             .completions = DevxQueuePair::CompletionNumbers{sends_.number(), receives_.number()}}),
-      relay_(&doorbell_, pair_.card_register()),
-      queues_(pair_.seen_at(memory_.data(), &doorbell_)),
+      pair_(std::in_place, of.device, from.pd->domain, sizes_, memory_.space(),
+            DevxQueuePair::Options{
+                .registers = &uar_->registers,
+                .completions =
+                    DevxQueuePair::CompletionNumbers{sends_.number(), receives_.number()}}),
+      relay_(&doorbell_, pair_->card_register()),
+      queues_(pair_->seen_at(memory_.data(), &doorbell_)),
       requests_(sizes_.send_blocks),
       receive_ids_(queues_.receive.entries),
       buffers_(from.max_send_sge) {
-  sends_.pairs[number()] = this;
-  receives_.pairs[number()] = this;
+  sends_.add(*this);
+  try {
+    receives_.add(*this);
+  } catch (...) {
+    sends_.forget(number());
+    throw;
+  }
 }
 
 CardQp::~CardQp() {
-  sends_.pairs.erase(number());
-  receives_.pairs.erase(number());
+  const std::uint32_t ended = number();
+  pair_.reset();  // first, so that the card writes no more completions of it
+  sends_.forget(ended);
+  receives_.forget(ended);
 }
 
 void CardQp::modify(const ibv_qp_attr& attributes, int) {
@@ -194,18 +217,18 @@ void CardQp::modify(const ibv_qp_attr& attributes, int) {
       const auto right = [&](unsigned flag, Access access) {
         return (attributes.qp_access_flags & flag) != 0 ? access : Access::none;
       };
-      return pair_.initialize(attributes.port_num,
-                              right(IBV_ACCESS_REMOTE_WRITE, Access::remote_write) |
-                                  right(IBV_ACCESS_REMOTE_READ, Access::remote_read));
+      return pair_->initialize(attributes.port_num,
+                               right(IBV_ACCESS_REMOTE_WRITE, Access::remote_write) |
+                                   right(IBV_ACCESS_REMOTE_READ, Access::remote_read));
     }
     case IBV_QPS_RTR:
-      return pair_.ready_to_receive({attributes.ah_attr, attributes.dest_qp_num, attributes.rq_psn,
-                                     attributes.path_mtu, attributes.max_dest_rd_atomic,
-                                     attributes.min_rnr_timer});
+      return pair_->ready_to_receive({attributes.ah_attr, attributes.dest_qp_num, attributes.rq_psn,
+                                      attributes.path_mtu, attributes.max_dest_rd_atomic,
+                                      attributes.min_rnr_timer});
     case IBV_QPS_RTS:
-      return pair_.ready_to_send({attributes.sq_psn, attributes.max_rd_atomic, attributes.timeout,
-                                  attributes.retry_cnt, attributes.rnr_retry});
-    case IBV_QPS_ERR: return pair_.fail();
+      return pair_->ready_to_send({attributes.sq_psn, attributes.max_rd_atomic, attributes.timeout,
+                                   attributes.retry_cnt, attributes.rnr_retry});
+    case IBV_QPS_ERR: return pair_->fail();
     default: throw Error(ErrorCode::not_supported, "RST of a queue pair with an external UAR");
   }
 }

@@ -51,10 +51,13 @@ class CardCq final : public doca_verbs_cq {
   [[nodiscard]] const doca_uar* uar() const noexcept override { return uar_.get(); }
   [[nodiscard]] std::uint32_t number() const noexcept override { return queue_.number; }
 
-  /// The queue pairs that complete into it, by their numbers.
-  std::map<std::uint32_t, CardQp*> pairs;
+  void add(CardQp& pair);
+  /// Forgets a queue pair that the card no longer has, whose completions are then dropped. Another
+  /// one may get its number.
+  void forget(std::uint32_t pair) noexcept;
 
  private:
+  std::map<std::uint32_t, CardQp*> pairs_;  ///< those that complete into it, by their numbers
   Use<doca_uar> uar_;
   std::uint32_t log2_;
   QueuePages memory_;
@@ -71,7 +74,7 @@ class CardQp final : public doca_verbs_qp {
   CardQp& operator=(CardQp&&) = delete;
   ~CardQp() override;
 
-  [[nodiscard]] std::uint32_t number() const noexcept override { return pair_.number(); }
+  [[nodiscard]] std::uint32_t number() const noexcept override { return pair_->number(); }
   void modify(const ibv_qp_attr& attributes, int mask) override;
   int post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept override;
   int post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept override;
@@ -95,7 +98,7 @@ class CardQp final : public doca_verbs_qp {
   bool always_signaled_;
   rdma::QueueSizes sizes_;
   QueuePages memory_;
-  rdma::mlx5::DevxQueuePair pair_;
+  std::optional<rdma::mlx5::DevxQueuePair> pair_;
   std::uint64_t doorbell_ = 0;
   rdma::mlx5::DoorbellRelay relay_;
   rdma::QueuePairMemory queues_;

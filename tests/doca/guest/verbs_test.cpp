@@ -200,14 +200,16 @@ TEST_P(VerbsSuite, DataMovesInEachWay) {
   EXPECT_EQ(doca_verbs_bridge_get_current_cq_ci(one_.sends), 3U);
 }
 
-/// The rings begin again; only the last request of a list asks for a completion.
+/// The rings begin again; only the last request of a list asks for a completion. It has several
+/// buffers, and so an entry of two blocks.
 TEST_P(VerbsSuite, ListsOfRequestsGoRoundTheRing) {
   constexpr std::uint64_t kRounds = 100;
-  std::array<ibv_sge, 2> pieces{piece(0, 8), piece(8, kLength - 8)};
+  std::array<ibv_sge, 6> pieces{};
+  for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i] = piece(50 * i, 50);
   for (std::uint64_t round = 0; round < kRounds; ++round) {
     fill(0, static_cast<std::uint8_t>(round));
     ibv_send_wr last = request(IBV_WR_SEND, round, pieces[0]);
-    last.num_sge = 2;
+    last.num_sge = 6;
     ibv_send_wr first = request(IBV_WR_RDMA_WRITE, 0, pieces[0]);
     first.send_flags = 0;
     first.next = &last;
@@ -270,7 +272,7 @@ TEST_P(CardVerbsTest, AFullQueueTakesNoMore) {
   ibv_send_wr* bad = nullptr;
   int posted = 0;
   while (posted < 100 && doca_verbs_bridge_post_send(one_.pair, &made, &bad) == 0) ++posted;
-  EXPECT_EQ(posted, 15);
+  EXPECT_EQ(posted, 31);  // 16 requests of two blocks each
   EXPECT_EQ(doca_verbs_bridge_post_send(one_.pair, &made, &bad), ENOMEM);
   EXPECT_EQ(bad, &made);
   post(other_.pair, request(IBV_WR_RDMA_WRITE, 2, from));  // ends the wait
