@@ -191,6 +191,9 @@ TEST_F(DocaVerbsTest, AttributesReachTheDevice) {
   EXPECT_EQ(native.initial.cap.max_recv_wr, 16U);
   EXPECT_EQ(native.initial.cap.max_send_sge, 6U);
   EXPECT_EQ(native.initial.sq_sig_all, 0);
+  doca_verbs_qp* const signaled = make_qp(context_, pd_, cq_, cq_, nullptr, true);
+  EXPECT_EQ(fake().queue_pairs.at(1)->initial.sq_sig_all, 1);
+  EXPECT_EQ(doca_verbs_qp_destroy(signaled), DOCA_SUCCESS);
   doca_verbs_ah_attr* const address = make_address(context_, fake().gids[0].gid.raw, 3);
   QpAttributes attributes;
   attributes.set_peer(77, address);

@@ -79,17 +79,17 @@ inline doca_verbs_cq* make_cq(doca_verbs_context* context, doca_uar* uar = nullp
   return cq;
 }
 
-/// Attributes of a queue pair of 16 requests of each kind.
+/// Attributes of a queue pair of 16 requests of each kind. `signal_all`: each send completes.
 inline doca_verbs_qp_init_attr* make_qp_attributes(doca_verbs_pd* pd, doca_verbs_cq* sends,
-                                                   doca_verbs_cq* receives,
-                                                   doca_uar* uar = nullptr) {
+                                                   doca_verbs_cq* receives, doca_uar* uar = nullptr,
+                                                   bool signal_all = false) {
   doca_verbs_qp_init_attr* attributes = nullptr;
   EXPECT_EQ(doca_verbs_qp_init_attr_create(&attributes), DOCA_SUCCESS);
   EXPECT_EQ(doca_verbs_qp_init_attr_set_pd(attributes, pd), DOCA_SUCCESS);
   EXPECT_EQ(doca_verbs_qp_init_attr_set_qp_type(attributes, DOCA_VERBS_QP_TYPE_RC), DOCA_SUCCESS);
   EXPECT_EQ(doca_verbs_qp_init_attr_set_external_datapath_en(attributes, 0), DOCA_SUCCESS);
   EXPECT_EQ(doca_verbs_qp_init_attr_set_max_inline_data(attributes, 0), DOCA_SUCCESS);
-  EXPECT_EQ(doca_verbs_qp_init_attr_set_sq_sig_all(attributes, 0), DOCA_SUCCESS);
+  EXPECT_EQ(doca_verbs_qp_init_attr_set_sq_sig_all(attributes, signal_all ? 1 : 0), DOCA_SUCCESS);
   if (sends != nullptr) {
     EXPECT_EQ(doca_verbs_qp_init_attr_set_send_cq(attributes, sends), DOCA_SUCCESS);
     EXPECT_EQ(doca_verbs_qp_init_attr_set_sq_wr(attributes, 16), DOCA_SUCCESS);
@@ -108,8 +108,10 @@ inline doca_verbs_qp_init_attr* make_qp_attributes(doca_verbs_pd* pd, doca_verbs
 
 /// A queue pair of those attributes.
 inline doca_verbs_qp* make_qp(doca_verbs_context* context, doca_verbs_pd* pd, doca_verbs_cq* sends,
-                              doca_verbs_cq* receives, doca_uar* uar = nullptr) {
-  doca_verbs_qp_init_attr* const attributes = make_qp_attributes(pd, sends, receives, uar);
+                              doca_verbs_cq* receives, doca_uar* uar = nullptr,
+                              bool signal_all = false) {
+  doca_verbs_qp_init_attr* const attributes =
+      make_qp_attributes(pd, sends, receives, uar, signal_all);
   doca_verbs_qp* pair = nullptr;
   EXPECT_EQ(doca_verbs_qp_create(context, attributes, &pair), DOCA_SUCCESS);
   EXPECT_EQ(doca_verbs_qp_init_attr_destroy(attributes), DOCA_SUCCESS);

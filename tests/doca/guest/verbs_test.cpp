@@ -285,7 +285,7 @@ TEST_P(CardVerbsTest, AFullQueueTakesNoMore) {
 /// One pair of queues sends on what another has received, as verbs_wait_cq_wr does.
 TEST_P(CardVerbsTest, AQueueWaitsForCompletionsOfAnother) {
   doca_verbs_cq* const shared = make_cq(context_, uar_);
-  doca_verbs_qp* const sender = make_qp(context_, pd_, shared, nullptr, uar_);
+  doca_verbs_qp* const sender = make_qp(context_, pd_, shared, nullptr, uar_, true);
   doca_verbs_qp* const receiver = make_qp(context_, pd_, nullptr, shared, uar_);
   connect(sender, receiver);
   ibv_sge first = piece(0, kLength);
@@ -294,16 +294,26 @@ TEST_P(CardVerbsTest, AQueueWaitsForCompletionsOfAnother) {
   post_receive(receiver, 1, 1024);
   post_receive(other_.pair, 2, 2048);
   ibv_send_wr held{};
-  const std::uint32_t index = doca_verbs_bridge_get_current_cq_ci(shared) + 1;
+  const std::uint32_t index = doca_verbs_bridge_get_current_cq_ci(shared) + 2;
   ASSERT_EQ(doca_verbs_bridge_set_wait_cq_pi_wr(shared, index, &held), DOCA_SUCCESS);
   held.wr_id = 3;
   held.send_flags = IBV_SEND_SIGNALED;
   post(one_.pair, held);
   post(one_.pair, request(IBV_WR_SEND, 4, second));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   ibv_wc none{};
-  EXPECT_EQ(doca_verbs_bridge_poll_cq(one_.sends, 1, &none), 0);
-  post(sender, request(IBV_WR_SEND, 5, first));
+  const auto holds = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return doca_verbs_bridge_poll_cq(one_.sends, 1, &none) == 0;
+  };
+  EXPECT_TRUE(holds());
+  ibv_send_wr sent = request(IBV_WR_RDMA_WRITE, 6, first);
+  sent.send_flags = 0;
+  post(sender, sent);
+  expect(next(shared), IBV_WC_RDMA_WRITE, 6);
+  EXPECT_TRUE(holds());  // it waits for two more
+  sent.opcode = IBV_WR_SEND;
+  sent.wr_id = 5;
+  post(sender, sent);
   expect(next(one_.sends), IBV_WC_DRIVER1, 3);
   expect(next(one_.sends), IBV_WC_SEND, 4);
   expect(next(other_.receives), IBV_WC_RECV, 2);
@@ -312,7 +322,7 @@ TEST_P(CardVerbsTest, AQueueWaitsForCompletionsOfAnother) {
   EXPECT_EQ(doca_verbs_qp_destroy(receiver), DOCA_SUCCESS);
   expect(next(shared), IBV_WC_SEND, 5);
   EXPECT_EQ(doca_verbs_bridge_poll_cq(shared, 1, &none), 0);
-  EXPECT_EQ(doca_verbs_bridge_get_current_cq_ci(shared), 2U);
+  EXPECT_EQ(doca_verbs_bridge_get_current_cq_ci(shared), 3U);
   EXPECT_EQ(doca_verbs_qp_destroy(sender), DOCA_SUCCESS);
   EXPECT_EQ(doca_verbs_cq_destroy(shared), DOCA_SUCCESS);
 }
