@@ -40,9 +40,8 @@ std::string address_of(std::string_view text) {
   return *address;
 }
 
-std::vector<doca_devinfo> list_all() {
-  const char* const text = std::getenv("OFFLOAD_DOCA_DEVICES");
-  std::vector<doca_devinfo> all = parse_devices(text != nullptr ? text : kDefaultDevices);
+std::vector<doca_devinfo> list_rdma() {
+  std::vector<doca_devinfo> all;
   const auto interfaces = device::list_interfaces();
   for (device::Device& card : device::list_rdma_devices().devices) {
     const auto found = std::find_if(interfaces.begin(), interfaces.end(), [&](const auto& each) {
@@ -50,6 +49,13 @@ std::vector<doca_devinfo> list_all() {
     });
     all.push_back({std::move(card), found != interfaces.end() ? found->name : std::string(), {}});
   }
+  return all;
+}
+
+std::vector<doca_devinfo> list_all() {
+  const char* const text = std::getenv("OFFLOAD_DOCA_DEVICES");
+  std::vector<doca_devinfo> all = parse_devices(text != nullptr ? text : kDefaultDevices);
+  for (doca_devinfo& each : list_rdma()) all.push_back(std::move(each));
   return all;
 }
 
@@ -108,15 +114,27 @@ std::vector<doca_devinfo> parse_devices(std::string_view text) {
   return devices;
 }
 
+doca_devinfo rdma_device_named(std::string_view name) {
+  for (doca_devinfo& each : list_rdma()) {
+    if (each.device.name == name) return std::move(each);
+  }
+  throw Error(ErrorCode::not_found, "no RDMA device is named " + std::string(name));
+}
+
 }  // namespace offload::doca
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
 
 doca_dev::doca_dev(doca_devinfo of) : info(std::move(of)) {}
+doca_dev::doca_dev(doca_devinfo of, std::unique_ptr<RdmaDevice> opened,
+                   std::shared_ptr<void> origin)
+    : info(std::move(of)), origin_(std::move(origin)), rdma_(std::move(opened)) {}
 doca_dev::~doca_dev() = default;
 
 RdmaDevice& doca_dev::rdma() {
-  std::call_once(opens_, [this] { rdma_ = std::make_unique<RdmaDevice>(info.device); });
+  std::call_once(opens_, [this] {
+    if (!rdma_) rdma_ = std::make_unique<RdmaDevice>(info.device);
+  });
   return *rdma_;
 }
 

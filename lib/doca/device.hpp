@@ -5,11 +5,11 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "device/device.hpp"
 #include "doca/include/doca_dev.h"
+#include "doca/use.hpp"
 
 /// A representor of a network function, by its PCI address.
 struct doca_devinfo_rep {
@@ -31,6 +31,9 @@ struct RdmaDevice;
 /// An open device.
 struct doca_dev {
   explicit doca_dev(doca_devinfo of);
+  /// With a device that is open already. `origin` lives as long as this.
+  doca_dev(doca_devinfo of, std::unique_ptr<offload::doca::RdmaDevice> opened,
+           std::shared_ptr<void> origin);
   doca_dev& operator=(doca_dev&&) = delete;
   ~doca_dev();
 
@@ -44,6 +47,7 @@ struct doca_dev {
   std::atomic<std::size_t> users{0};  ///< mmaps and contexts; relaxed: it publishes nothing
 
  private:
+  std::shared_ptr<void> origin_;
   std::once_flag opens_;
   std::unique_ptr<offload::doca::RdmaDevice> rdma_;
 };
@@ -57,25 +61,9 @@ namespace offload::doca {
 /// Parses the text of OFFLOAD_DOCA_DEVICES. Throws Error (invalid_value).
 std::vector<doca_devinfo> parse_devices(std::string_view text);
 
-/// Counts a user of an open device for as long as it lives.
-class DeviceUse {
- public:
-  explicit DeviceUse(doca_dev& dev) noexcept : dev_(&dev) {
-    dev.users.fetch_add(1, std::memory_order_relaxed);
-  }
-  DeviceUse(const DeviceUse&) = delete;
-  DeviceUse(DeviceUse&& other) noexcept : dev_(std::exchange(other.dev_, nullptr)) {}
-  DeviceUse& operator=(DeviceUse other) noexcept {
-    std::swap(dev_, other.dev_);
-    return *this;
-  }
-  ~DeviceUse() {
-    if (dev_ != nullptr) dev_->users.fetch_sub(1, std::memory_order_relaxed);
-  }
-  [[nodiscard]] doca_dev* get() const noexcept { return dev_; }
+/// Describes the RDMA device of this name. Throws Error (not_found).
+doca_devinfo rdma_device_named(std::string_view name);
 
- private:
-  doca_dev* dev_;
-};
+using DeviceUse = Use<doca_dev>;
 
 }  // namespace offload::doca

@@ -9,6 +9,10 @@ namespace offload::doca {
 struct RdmaDevice {
   /// Throws Error.
   explicit RdmaDevice(const device::Device& of) : device(of) {}
+  /// Borrows a protection domain and its device. Throws Error.
+  explicit RdmaDevice(ibv_pd* of)
+      : device(rdma::DeviceContext::import(of->context)),
+        domain(rdma::ProtectionDomain::import(of)) {}
 
   rdma::DeviceContext device;
   rdma::ProtectionDomain domain{device};

@@ -109,6 +109,11 @@ void CardObject::change(const void* command, std::size_t size, const char* what)
   check(mlx5dv_devx_obj_modify(native_.get(), command, size, answer.data(), answer.size()), what);
 }
 
+void mark_fresh(std::span<kernels::rdma::Cqe> entries) {
+  const std::uint32_t word = kernels::rdma::big_endian(kernels::rdma::kFreshOwner);
+  for (kernels::rdma::Cqe& entry : entries) entry.words[kernels::rdma::kCqeOwner] = word;
+}
+
 CardObject make_card_completions(const DeviceContext& device, const CardSpace& space,
                                  const CardRegisters& registers, const RingPlace& place,
                                  std::uint32_t log2, bool checks_overrun) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/rdma/queue_pair.hpp"
 #include "rdma/mlx5/devx_command.hpp"
@@ -89,6 +90,9 @@ struct RingPlace {
   std::size_t entries = 0;
   std::size_t record = 0;
 };
+
+/// Makes the first content of entries for completions.
+void mark_fresh(std::span<kernels::rdma::Cqe> entries);
 
 /// Makes a completion queue of 2^`log2` entries of 64 bytes. `checks_overrun`: the card compares
 /// the record before each completion, and the queue fails if there is no room. Throws Error.

@@ -11,7 +11,6 @@ namespace {
 using core::ErrorCode;
 using kernels::rdma::Cqe;
 using kernels::rdma::kBlockBytes;
-using kernels::rdma::kCqeOwner;
 using kernels::rdma::Segment;
 
 /// Fields of a queue pair's context.
@@ -134,10 +133,7 @@ Layout layout_of_receives(std::uint32_t entries) {
 }
 
 void mark_fresh(std::span<std::byte> memory, std::size_t place, std::uint32_t count) {
-  auto* const entries = reinterpret_cast<Cqe*>(&memory[place]);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    entries[i].words[kCqeOwner] = kernels::rdma::big_endian(kernels::rdma::kFreshOwner);
-  }
+  mlx5::mark_fresh({reinterpret_cast<Cqe*>(&memory[place]), count});
 }
 
 void check_space(const QueueSpace& space, std::size_t needed) {
@@ -239,15 +235,21 @@ DevxQueuePair::DevxQueuePair(const DeviceContext& device, const ProtectionDomain
       sizes_(granted(sizes)),
       options_(options),
       abilities_(abilities_for(device, options.has_record)),
-      space_(device, space),
-      // The value of a doorbell counts alone then; on a shared register another could replace it.
-      registers_(device, !options.has_record) {
+      space_(device, space) {
   const Layout layout = layout_of(sizes);
   check_space(space, layout.bytes);
-  sends_ = make_card_completions(device, space_, registers_, layout.sends,
-                                 log2_of(sizes.send_blocks), options.checks_overrun);
-  if (options.shared == nullptr) {
-    receives_ = make_card_completions(device, space_, registers_, layout.receives,
+  if (options.registers == nullptr) {
+    // The value of a doorbell counts alone then; on a shared register another could replace it.
+    own_registers_.emplace(device, !options.has_record);
+  } else if (!options.has_record) {
+    throw core::Error(ErrorCode::invalid_value, "a queue pair without a record shares no register");
+  }
+  if (!options.completions) {
+    sends_ = make_card_completions(device, space_, registers(), layout.sends,
+                                   log2_of(sizes.send_blocks), options.checks_overrun);
+  }
+  if (!options.completions && options.shared == nullptr) {
+    receives_ = make_card_completions(device, space_, registers(), layout.receives,
                                       log2_of(sizes_.receives), options.checks_overrun);
   }
   make_pair(device, number_of(domain));
@@ -255,17 +257,19 @@ DevxQueuePair::DevxQueuePair(const DeviceContext& device, const ProtectionDomain
 
 void DevxQueuePair::make_pair(const DeviceContext& device, std::uint32_t domain) {
   const Layout layout = layout_of(sizes_);
+  const CompletionNumbers completions =
+      options_.completions.value_or(CompletionNumbers{sends_.number(), receives_.number()});
   DevxCommand command;
   command.set(kQpContext + kMigration, kMigrated);
   command.set(kQpContext + kDomain, domain);
   command.set(kQpContext + kLogOfBlocks, log2_of(sizes_.send_blocks));
-  command.set(kQpContext + kRegisters, registers_.number());
+  command.set(kQpContext + kRegisters, registers().number());
   if (!options_.has_record) command.set(kQpContext + kDoorbellKind, kDoorbellAlone);
-  command.set(kQpContext + kSendCompletions, sends_.number());
+  command.set(kQpContext + kSendCompletions, completions.sends);
   command.set(kQpContext + kMaster, abilities_.waits_for_completions ? 1 : 0);
   if (options_.shared == nullptr) {
     command.set(kQpContext + kLogOfReceives, log2_of(sizes_.receives));  // of a segment each
-    command.set(kQpContext + kReceiveCompletions, receives_.number());
+    command.set(kQpContext + kReceiveCompletions, completions.receives);
   } else {
     command.set(kQpContext + kReceiveKind, kSharedKind);
     command.set(kQpContext + kShared, options_.shared->number());
@@ -281,15 +285,24 @@ void DevxQueuePair::make_pair(const DeviceContext& device, std::uint32_t domain)
 }
 
 void DevxQueuePair::connect(const RtrAttributes& rtr, const RtsAttributes& rts) {
+  initialize(rtr.ah_attr.port_num, memory::kRemoteAccess);
+  ready_to_receive(rtr);
+  ready_to_send(rts);
+}
+
+void DevxQueuePair::initialize(std::uint8_t port_num, memory::Access access) {
+  const auto allows = [&](memory::Access right) { return includes(access, right) ? 1U : 0U; };
   DevxCommand init;
   init.set(kQpContext + kMigration, kMigrated);
-  init.set(kQpContext + kRemoteRead, 1);
-  init.set(kQpContext + kRemoteWrite, 1);
-  init.set(kQpContext + kRemoteAtomic, 1);
+  init.set(kQpContext + kRemoteRead, allows(memory::Access::remote_read));
+  init.set(kQpContext + kRemoteWrite, allows(memory::Access::remote_write));
+  init.set(kQpContext + kRemoteAtomic, allows(memory::Access::remote_atomic));
   init.set(kQpContext + kAtomicMode, kAtomicsOfInfiniband);
-  init.set(kPathOfQp + kPort, rtr.ah_attr.port_num);
+  init.set(kPathOfQp + kPort, port_num);
   pair_.change(init, DevxOpcode::reset_to_init, "take a queue pair to INIT");
+}
 
+void DevxQueuePair::ready_to_receive(const RtrAttributes& rtr) {
   DevxCommand receive;
   receive.set(kQpContext + kMtu, static_cast<std::uint32_t>(rtr.path_mtu));
   receive.set(kQpContext + kLogOfMessage, kMostMessage);
@@ -299,7 +312,9 @@ void DevxQueuePair::connect(const RtrAttributes& rtr, const RtsAttributes& rts) 
   receive.set(kQpContext + kLogOfAnswers, log2_of_reads(rtr.max_dest_rd_atomic));
   set_path(receive, rtr.ah_attr);
   pair_.change(receive, DevxOpcode::init_to_receive, "take a queue pair to RTR");
+}
 
+void DevxQueuePair::ready_to_send(const RtsAttributes& rts) {
   DevxCommand send;
   send.set(kQpContext + kSendPsn, rts.sq_psn);
   send.set(kQpContext + kRetries, rts.retry_cnt);
@@ -367,10 +382,17 @@ QueuePairMemory DevxQueuePair::seen_at(void* base, std::uint64_t* doorbell) cons
   queues.send.record = records + MLX5_SND_DBR;
   queues.send.doorbell = doorbell;
   queues.send.has_record = options_.has_record;
-  queues.send.completions = completions_at(base, layout.sends, sizes_.send_blocks, sends_.number());
+  const bool own = !options_.completions;
+  if (own) {
+    queues.send.completions =
+        completions_at(base, layout.sends, sizes_.send_blocks, sends_.number());
+  }
   if (shares) return queues;
-  queues.receive = {at<Segment>(base, 0), sizes_.receives, records + MLX5_RCV_DBR,
-                    completions_at(base, layout.receives, sizes_.receives, receives_.number())};
+  queues.receive = {at<Segment>(base, 0), sizes_.receives, records + MLX5_RCV_DBR, {}};
+  if (own) {
+    queues.receive.completions =
+        completions_at(base, layout.receives, sizes_.receives, receives_.number());
+  }
   return queues;
 }
 

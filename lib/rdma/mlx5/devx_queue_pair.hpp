@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "rdma/mlx5/devx.hpp"
@@ -48,6 +49,11 @@ class DevxReceives {
 /// Not movable. Device, domain and memory outlive it. One thread makes it and changes its state.
 class DevxQueuePair {
  public:
+  /// The card's numbers of the queues of completions; they may be equal.
+  struct CompletionNumbers {
+    std::uint32_t sends = 0;
+    std::uint32_t receives = 0;
+  };
   struct Options {
     /// If true, a record has the number of published entries. Else the doorbell alone has it, and
     /// the machine must have write combining.
@@ -57,6 +63,10 @@ class DevxQueuePair {
     bool checks_overrun = true;
     /// Replaces its receive queue and the queue of its completions.
     const DevxReceives* shared = nullptr;
+    /// Replaces its registers; only with a record.
+    const CardRegisters* registers = nullptr;
+    /// Replace the queues of its completions, which other queue pairs may use too.
+    std::optional<CompletionNumbers> completions{};
   };
 
   /// Returns the bytes of its QueueSpace. Throws Error: invalid_value for invalid sizes.
@@ -76,6 +86,11 @@ class DevxQueuePair {
 
   /// Takes it from RESET to RTS. Throws Error: not_supported for a global route over InfiniBand.
   void connect(const RtrAttributes& rtr, const RtsAttributes& rts = {});
+  /// The steps of connect(), RESET → INIT → RTR → RTS, which the card refuses in another state.
+  /// `access`: what the peer may do; only the remote flags count. Throw Error.
+  void initialize(std::uint8_t port_num, memory::Access access);
+  void ready_to_receive(const RtrAttributes& rtr);
+  void ready_to_send(const RtsAttributes& rts);
   /// Any state → RESET, from which it can be connected again. The owner must then set both words of
   /// the record to 0, and begin at the first entries of its rings. The rings of completions and the
   /// owner's count of them go on. Throws Error.
@@ -85,11 +100,11 @@ class DevxQueuePair {
 
   [[nodiscard]] std::uint32_t number() const noexcept { return pair_.number(); }
   /// Returns the handles for a user that sees the space at `base`, and the register at `doorbell`.
-  /// The receive queue is empty if it is shared.
+  /// The receive queue is empty if it is shared, and queues of completions that were replaced are.
   [[nodiscard]] QueuePairMemory seen_at(void* base, std::uint64_t* doorbell) const;
   /// Returns the doorbell, as the CPU sees it. Without a record its memory is write-combining.
   [[nodiscard]] std::uint64_t* card_register() const noexcept {
-    return registers_.doorbell(options_.has_record);
+    return registers().doorbell(options_.has_record);
   }
   /// Returns whether its entries may wait for completions of other queues.
   [[nodiscard]] bool waits_for_completions() const noexcept {
@@ -97,6 +112,9 @@ class DevxQueuePair {
   }
 
  private:
+  [[nodiscard]] const CardRegisters& registers() const noexcept {
+    return own_registers_ ? *own_registers_ : *options_.registers;
+  }
   void make_pair(const DeviceContext& device, std::uint32_t domain);
   void set_path(DevxCommand& command, const ibv_ah_attr& path);
 
@@ -105,7 +123,7 @@ class DevxQueuePair {
   Options options_;
   CardAbilities abilities_;
   CardSpace space_;
-  CardRegisters registers_;
+  std::optional<CardRegisters> own_registers_;
   CardObject sends_;
   CardObject receives_;
   CardObject pair_;

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "doca/device.hpp"
+#include "doca/verbs/verbs.hpp"
+#include "rdma/mlx5/devx_queue_pair.hpp"
+#include "rdma/mlx5/doorbell.hpp"
+
+/// A rdma::mlx5::CardRegisters.
+struct doca_uar {
+  explicit doca_uar(doca_dev& of);
+
+  offload::doca::DeviceUse device;
+  ibv_context* native;  ///< that of the device
+  offload::rdma::mlx5::CardRegisters registers;
+  std::atomic<std::size_t> users{0};
+};
+
+namespace offload::doca {
+
+class CardQp;
+
+/// Whole pages of zeros, for queues.
+class QueuePages {
+ public:
+  /// `size`: a multiple of a page. Throws std::bad_alloc.
+  explicit QueuePages(std::size_t size);
+  [[nodiscard]] std::byte* data() const noexcept { return bytes_.get(); }
+  [[nodiscard]] rdma::mlx5::QueueSpace space() const noexcept { return {bytes_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* bytes) const noexcept { std::free(bytes); }
+  };
+  std::unique_ptr<std::byte, Free> bytes_;
+  std::size_t size_;
+};
+
+/// A completion queue that the card's own commands make.
+class CardCq final : public doca_verbs_cq {
+ public:
+  /// Throws Error.
+  CardCq(doca_verbs_context& of, const doca_verbs_cq_attr& attributes);
+
+  int poll(int most, ibv_wc* into) noexcept override;
+  [[nodiscard]] const doca_uar* uar() const noexcept override { return uar_.get(); }
+  [[nodiscard]] std::uint32_t number() const noexcept override { return queue_.number; }
+
+  void add(CardQp& pair);
+  /// Forgets a queue pair that the card no longer has, whose completions are then dropped. Another
+  /// one may get its number.
+  void forget(std::uint32_t pair) noexcept;
+
+ private:
+  std::map<std::uint32_t, CardQp*> pairs_;  ///< those that complete into it, by their numbers
+  Use<doca_uar> uar_;
+  std::uint32_t log2_;
+  QueuePages memory_;
+  rdma::mlx5::CardSpace space_;
+  rdma::mlx5::CardObject native_;
+  kernels::rdma::CompletionQueue queue_;
+};
+
+/// A queue pair that the card's own commands make, to whose rings this posts itself.
+class CardQp final : public doca_verbs_qp {
+ public:
+  /// Throws Error.
+  CardQp(doca_verbs_context& of, const doca_verbs_qp_init_attr& from);
+  CardQp& operator=(CardQp&&) = delete;
+  ~CardQp() override;
+
+  [[nodiscard]] std::uint32_t number() const noexcept override { return pair_->number(); }
+  void modify(const ibv_qp_attr& attributes, int mask) override;
+  int post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept override;
+  int post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept override;
+
+  /// Takes a completion of the card, and makes the program's.
+  ibv_wc finish(const kernels::rdma::Completion& completion) noexcept;
+
+ private:
+  /// A posted work request: at the position of its first block, or of its receive.
+  struct Posted {
+    std::uint64_t id = 0;
+    std::uint64_t end = 0;  ///< the position behind it
+  };
+
+  int write(const ibv_send_wr& request) noexcept;
+
+  Use<doca_uar> uar_;
+  CardCq& sends_;
+  CardCq& receives_;
+  ibv_qp_cap capacity_;
+  bool always_signaled_;
+  rdma::QueueSizes sizes_;
+  QueuePages memory_;
+  std::optional<rdma::mlx5::DevxQueuePair> pair_;
+  std::uint64_t doorbell_ = 0;
+  rdma::mlx5::DoorbellRelay relay_;
+  rdma::QueuePairMemory queues_;
+  kernels::rdma::SendState sent_;
+  kernels::rdma::ReceiveState received_;
+  std::vector<Posted> requests_;  ///< of the blocks of the send queue
+  std::vector<std::uint64_t> receive_ids_;
+  std::vector<kernels::rdma::LocalBuffer> buffers_;  ///< of the request that is written
+};
+
+}  // namespace offload::doca

@@ -1,0 +1,102 @@
+// Tests of calls that use an RDMA device: fake_verbs.cpp stands in for libibverbs.
+#include <doca_dev.h>
+#include <doca_sync_event.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/rdma/fake_verbs.hpp"
+
+namespace offload::doca {
+namespace {
+
+using rdma::test::fake;
+
+class DocaFakeDeviceTest : public testing::Test {
+ protected:
+  DocaFakeDeviceTest() {
+    rdma::test::reset_fake();
+    doca_devinfo** list = nullptr;
+    std::uint32_t count = 0;
+    EXPECT_EQ(doca_devinfo_create_list(&list, &count), DOCA_SUCCESS);
+    EXPECT_EQ(doca_dev_open(list[count - 1], &dev_), DOCA_SUCCESS);
+    EXPECT_EQ(doca_devinfo_destroy_list(list), DOCA_SUCCESS);
+    char name[DOCA_DEVINFO_IBDEV_NAME_SIZE] = {};
+    EXPECT_EQ(doca_devinfo_get_ibdev_name(info(), name, sizeof name), DOCA_SUCCESS);
+    EXPECT_STREQ(name, "fake0");
+  }
+  ~DocaFakeDeviceTest() override {
+    EXPECT_EQ(doca_dev_close(dev_), DOCA_SUCCESS);
+    EXPECT_EQ(fake().open_objects(), 0);
+  }
+  [[nodiscard]] const doca_devinfo* info() const { return doca_dev_as_devinfo(dev_); }
+
+  doca_dev* dev_ = nullptr;
+};
+
+/// An event that peers publish.
+class DocaRemoteEventTest : public DocaFakeDeviceTest {
+ protected:
+  DocaRemoteEventTest() {
+    EXPECT_EQ(doca_sync_event_create(&event_), DOCA_SUCCESS);
+    EXPECT_EQ(doca_sync_event_add_publisher_location_remote_net(event_), DOCA_SUCCESS);
+    EXPECT_EQ(doca_sync_event_add_subscriber_location_cpu(event_, dev_), DOCA_SUCCESS);
+    EXPECT_EQ(doca_sync_event_start(event_), DOCA_SUCCESS);
+  }
+  ~DocaRemoteEventTest() override {
+    static_cast<void>(doca_sync_event_stop(event_));
+    EXPECT_EQ(doca_sync_event_destroy(event_), DOCA_SUCCESS);
+  }
+
+  doca_sync_event* event_ = nullptr;
+  const std::uint8_t* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+TEST_F(DocaRemoteEventTest, ItIsRegisteredWhileItIsExported) {
+  ASSERT_EQ(doca_sync_event_export_to_remote_net(event_, &data_, &size_), DOCA_SUCCESS);
+  EXPECT_EQ(fake().open["ibv_reg_mr"], 1);
+  EXPECT_EQ(fake().open["ibv_alloc_pd"], 1);
+  const std::uint8_t* again = nullptr;
+  ASSERT_EQ(doca_sync_event_export_to_remote_net(event_, &again, &size_), DOCA_SUCCESS);
+  EXPECT_EQ(again, data_);
+  EXPECT_EQ(fake().open["ibv_reg_mr"], 1);
+  EXPECT_EQ(doca_dev_close(dev_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_sync_event_stop(event_), DOCA_SUCCESS);
+  EXPECT_EQ(fake().open["ibv_reg_mr"], 0);
+  EXPECT_EQ(fake().open["ibv_alloc_pd"], 1) << "the device keeps its domain";
+}
+
+TEST_F(DocaRemoteEventTest, APeerCreatesItFromTheBytes) {
+  ASSERT_EQ(doca_sync_event_export_to_remote_net(event_, &data_, &size_), DOCA_SUCCESS);
+  doca_sync_event_remote_net* remote = nullptr;
+  ASSERT_EQ(doca_sync_event_remote_net_create_from_export(dev_, data_, size_, &remote),
+            DOCA_SUCCESS);
+  EXPECT_EQ(doca_sync_event_remote_net_destroy(remote), DOCA_SUCCESS);
+  std::vector<std::uint8_t> forged(data_, data_ + size_);
+  forged.back() ^= 1;
+  EXPECT_EQ(
+      doca_sync_event_remote_net_create_from_export(dev_, forged.data(), forged.size(), &remote),
+      DOCA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(doca_sync_event_remote_net_create_from_export(dev_, data_, size_ - 1, &remote),
+            DOCA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DocaRemoteEventTest, ADeviceThatFailsIsTold) {
+  fake().fail_call = "ibv_open_device";
+  EXPECT_EQ(doca_sync_event_export_to_remote_net(event_, &data_, &size_), DOCA_ERROR_IO_FAILED);
+  fake().fail_call.clear();
+  EXPECT_EQ(doca_sync_event_export_to_remote_net(event_, &data_, &size_), DOCA_SUCCESS);
+}
+
+TEST_F(DocaRemoteEventTest, AnRdmaDeviceExportsToPeers) {
+  EXPECT_EQ(doca_sync_event_cap_is_export_to_remote_net_supported(info()), DOCA_SUCCESS);
+  EXPECT_EQ(doca_sync_event_cap_remote_net_is_create_from_export_supported(info()), DOCA_SUCCESS);
+  EXPECT_EQ(doca_sync_event_cap_is_export_to_remote_pci_supported(info()),
+            DOCA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(doca_sync_event_cap_is_create_from_export_supported(info()), DOCA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(doca_sync_event_cap_task_get_is_supported(info()), DOCA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace offload::doca
