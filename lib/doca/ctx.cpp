@@ -19,6 +19,7 @@ void doca_ctx::change_state(doca_ctx_states to) noexcept {
 }
 
 bool doca_ctx::start() {
+  prepare_start();
   context().set_state_callback(follow_start, this);
   context().start();
   // Read before the program's callback, which may stop the context and destroy it.
@@ -140,6 +141,12 @@ doca_error_t doca_ctx_set_state_changed_cb(doca_ctx* ctx,
   if (ctx->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
   ctx->state_callback = callback;
   return DOCA_SUCCESS;
+}
+
+doca_error_t doca_ctx_set_datapath_on_gpu(doca_ctx* ctx, doca_gpu* gpu_dev) {
+  if (any_null(ctx, gpu_dev)) return DOCA_ERROR_INVALID_VALUE;
+  if (ctx->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  return ctx->set_gpu(*gpu_dev) ? DOCA_SUCCESS : DOCA_ERROR_NOT_SUPPORTED;
 }
 
 void doca_ctx_flush_tasks(doca_ctx* ctx) {

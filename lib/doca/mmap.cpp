@@ -1,9 +1,12 @@
 #include "doca/mmap.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
+#include "doca/gpu/gpu.hpp"
 #include "doca/guard.hpp"
 #include "memory/process_memory.hpp"
 #include "memory/range.hpp"
@@ -33,12 +36,66 @@ Access access_of(std::uint32_t flags) noexcept {
   return access;
 }
 
+/// The started mmaps, by the keys that kernels use.
+struct KeysOfMmaps {
+  std::mutex mutex;
+  std::uint32_t last = 0;
+  std::map<std::uint32_t, doca_mmap*> mmaps;
+};
+
+/// Never destroyed, as destructors of a program may stop mmaps at its end.
+KeysOfMmaps& keys() {
+  static auto& all = *new KeysOfMmaps;
+  return all;
+}
+
+void add_key(doca_mmap& mmap) {
+  KeysOfMmaps& all = keys();
+  const std::lock_guard lock(all.mutex);
+  do {
+    ++all.last;
+  } while (all.last == 0 || all.mmaps.contains(all.last));
+  all.mmaps.emplace(all.last, &mmap);
+  mmap.key = all.last;
+}
+
+/// Removes the mmap's key. Returns false if its memory is in use.
+bool remove_key(doca_mmap& mmap) noexcept {
+  KeysOfMmaps& all = keys();
+  const std::lock_guard lock(all.mutex);
+  if (mmap.buffers() != 0) return false;
+  all.mmaps.erase(std::exchange(mmap.key, 0));
+  return true;
+}
+
+/// The program's memory, which a GPU may have for itself.
+memory::Range range_of(std::span<std::byte> memory) {
+  if (!is_gpu_memory(memory.data())) return memory::borrow_range(memory);
+  return memory::foreign_range(memory.data(), memory.size(), memory::Location::device, nullptr);
+}
+
 auto find_device(doca_mmap& mmap, const doca_dev* dev) noexcept {
   return std::find_if(mmap.devices.begin(), mmap.devices.end(),
                       [&](const DeviceUse& use) { return use.get() == dev; });
 }
 
 }  // namespace
+
+std::optional<MemoryUse> MemoryUse::find(std::uint32_t key, std::uint64_t address,
+                                         std::uint64_t length) noexcept {
+  KeysOfMmaps& all = keys();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.mmaps.find(key);
+  if (found == all.mmaps.end()) return std::nullopt;
+  doca_mmap& mmap = *found->second;
+  const auto begin = reinterpret_cast<std::uintptr_t>(mmap.memory.data());
+  if (address < begin || address - begin > mmap.memory.size() ||
+      length > mmap.memory.size() - (address - begin)) {
+    return std::nullopt;
+  }
+  return MemoryUse(*mmap.region, mmap.memory.subspan(address - begin, length));
+}
+
 }  // namespace offload::doca
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
@@ -51,7 +108,7 @@ doca_error_t doca_mmap_create(doca_mmap** mmap) {
 
 doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
+  if (!remove_key(*mmap)) return DOCA_ERROR_NOT_PERMITTED;
   mmap->region.reset();
   mmap->export_pci.reset();
   if (mmap->was_started && mmap->free_callback != nullptr) {
@@ -67,8 +124,9 @@ doca_error_t doca_mmap_start(doca_mmap* mmap) {
   if (mmap->memory.empty() || mmap->devices.empty()) return DOCA_ERROR_NOT_PERMITTED;
   const doca_error_t result = guarded(__func__, [&] {
     mmap->region.emplace(offload::memory::RegionOptions{"mmap", access_of(mmap->access)},
-                         std::vector{offload::memory::borrow_range(mmap->memory)});
+                         std::vector{range_of(mmap->memory)});
     mmap->region->start();
+    add_key(*mmap);
   });
   if (result != DOCA_SUCCESS) mmap->region.reset();
   mmap->was_started = mmap->was_started || result == DOCA_SUCCESS;
@@ -78,7 +136,7 @@ doca_error_t doca_mmap_start(doca_mmap* mmap) {
 doca_error_t doca_mmap_stop(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (!mmap->region) return DOCA_ERROR_BAD_STATE;
-  if (mmap->is_imported || mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
+  if (mmap->is_imported || !remove_key(*mmap)) return DOCA_ERROR_NOT_PERMITTED;
   mmap->region.reset();
   mmap->export_pci.reset();
   return DOCA_SUCCESS;

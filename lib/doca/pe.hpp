@@ -58,6 +58,10 @@ struct doca_ctx {
   /// Returns whether a task that fails stops it.
   [[nodiscard]] virtual bool stops_on_failure() const noexcept { return true; }
 
+  /// Sets the GPU whose kernels use it. Returns false if none can. It is idle.
+  virtual bool set_gpu(doca_gpu&) { return false; }
+  /// Makes what a start needs. Throws Error.
+  virtual void prepare_start() {}
   /// Starts the context. Returns whether it is running; it is starting otherwise, unless the
   /// program's callback has stopped or destroyed it. Throws Error.
   bool start();
