@@ -104,6 +104,7 @@ bool ConsumerContext::poll_start() {
   } catch (const Error& error) {
     core::log_error("{}: cannot start: {}", name(), error.what());
     link_.reset();
+    if (receiver_ != nullptr) receiver_->end();
     connection_->remove_consumer(*own_);
     stopped();
   }

@@ -36,8 +36,7 @@ void GpuReceiver::begin(std::unique_ptr<Link> link) {
 }
 
 void GpuReceiver::end() noexcept {
-  if (!link_) return;
-  mover_.remove(*this);
+  if (link_) mover_.remove(*this);
   if (!has_failed()) ring_.set_state(DOCA_ERROR_BAD_STATE);
   link_.reset();
   posted_.clear();

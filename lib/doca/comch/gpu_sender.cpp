@@ -31,8 +31,7 @@ void GpuSender::begin(ComchConnection& connection, std::uint32_t producer) {
 }
 
 void GpuSender::end() noexcept {
-  if (connection_ == nullptr) return;
-  mover_.remove(*this);
+  if (connection_ != nullptr) mover_.remove(*this);
   if (!has_failed()) ring_.set_state(DOCA_ERROR_BAD_STATE);
   if (!outgoing_.empty() && outgoing_.front().consumer) {
     const Outgoing& begun = outgoing_.front();
