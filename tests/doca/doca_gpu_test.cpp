@@ -20,6 +20,7 @@ namespace offload::doca {
 namespace {
 
 TEST(DocaGpu, WithoutAGpuItIsNotSupported) {
+  ::setenv("CUDA_VISIBLE_DEVICES", "-1", 1);  // before the first call of CUDA
   doca_gpu* gpu = nullptr;
   ASSERT_EQ(doca_gpu_create("ff:1f.7", &gpu), DOCA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(gpu, nullptr);

@@ -149,8 +149,12 @@ void ControlContext::take_frame(ComchConnection& connection, const Link::Frame& 
   switch (head.kind) {
     case ComchFrame::message: {
       check_message(connection.taken_ < receive_queue_ && frame.payload.size() <= longest_message_);
-      take_streams();
-      if (!connection.is_open() || state() != State::running) return;
+      // The peer opened its streams before it sent the message, so once after each arrival.
+      if (std::exchange(connection.arrivals_, connection.link_->arrivals()) !=
+          connection.link_->arrivals()) {
+        take_streams();
+        if (!connection.is_open() || state() != State::running) return;
+      }
       ++connection.taken_;
       // The const_cast is safe: the bytes are in a buffer of the link.
       events_->on_message(connection,
