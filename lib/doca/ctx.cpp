@@ -143,6 +143,12 @@ doca_error_t doca_ctx_set_state_changed_cb(doca_ctx* ctx,
   return DOCA_SUCCESS;
 }
 
+doca_error_t doca_ctx_set_datapath_on_gpu(doca_ctx* ctx, doca_gpu* gpu_dev) {
+  if (any_null(ctx, gpu_dev)) return DOCA_ERROR_INVALID_VALUE;
+  if (ctx->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  return ctx->set_gpu(*gpu_dev) ? DOCA_SUCCESS : DOCA_ERROR_NOT_SUPPORTED;
+}
+
 void doca_ctx_flush_tasks(doca_ctx* ctx) {
   if (ctx != nullptr) ctx->flush();
 }

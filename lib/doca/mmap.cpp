@@ -1,9 +1,12 @@
 #include "doca/mmap.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
+#include "doca/gpu/gpu.hpp"
 #include "doca/guard.hpp"
 #include "doca/rdma/rdma_device.hpp"
 #include "memory/process_memory.hpp"
@@ -65,6 +68,63 @@ Access access_of(std::uint32_t flags) noexcept {
   return access;
 }
 
+namespace {
+
+/// The started mmaps, by the keys that kernels use.
+struct KeysOfMmaps {
+  std::mutex mutex;
+  std::uint32_t last = 0;
+  std::map<std::uint32_t, doca_mmap*> mmaps;
+};
+
+/// Never destroyed, as destructors of a program may stop mmaps at its end.
+KeysOfMmaps& keys() {
+  static auto& all = *new KeysOfMmaps;
+  return all;
+}
+
+void add_key(doca_mmap& mmap) {
+  KeysOfMmaps& all = keys();
+  const std::lock_guard lock(all.mutex);
+  do {
+    ++all.last;
+  } while (all.last == 0 || all.mmaps.contains(all.last));
+  all.mmaps.emplace(all.last, &mmap);
+  mmap.key = all.last;
+}
+
+/// Removes the mmap's key. Returns false if its memory is in use.
+bool remove_key(doca_mmap& mmap) noexcept {
+  KeysOfMmaps& all = keys();
+  const std::lock_guard lock(all.mutex);
+  if (mmap.buffers() != 0) return false;
+  all.mmaps.erase(std::exchange(mmap.key, 0));
+  return true;
+}
+
+/// The program's memory, which a GPU may have for itself.
+memory::Range range_of(std::span<std::byte> memory) {
+  if (!is_gpu_memory(memory.data())) return memory::borrow_range(memory);
+  return memory::foreign_range(memory.data(), memory.size(), memory::Location::device, nullptr);
+}
+
+}  // namespace
+
+std::optional<MemoryUse> MemoryUse::find(std::uint32_t key, std::uint64_t address,
+                                         std::uint64_t length) noexcept {
+  KeysOfMmaps& all = keys();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.mmaps.find(key);
+  if (found == all.mmaps.end()) return std::nullopt;
+  doca_mmap& mmap = *found->second;
+  const auto begin = reinterpret_cast<std::uintptr_t>(mmap.memory.data());
+  if (address < begin || address - begin > mmap.memory.size() ||
+      length > mmap.memory.size() - (address - begin)) {
+    return std::nullopt;
+  }
+  return MemoryUse(*mmap.region, mmap.memory.subspan(address - begin, length));
+}
+
 }  // namespace offload::doca
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
@@ -84,7 +144,7 @@ doca_error_t doca_mmap_create(doca_mmap** mmap) {
 
 doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (mmap->buffers() != 0 || mmap->consumers.load(std::memory_order_relaxed) != 0) {
+  if (mmap->consumers.load(std::memory_order_relaxed) != 0 || !remove_key(*mmap)) {
     return DOCA_ERROR_NOT_PERMITTED;
   }
   mmap->end();
@@ -103,11 +163,12 @@ doca_error_t doca_mmap_start(doca_mmap* mmap) {
   }
   const doca_error_t result = guarded(__func__, [&] {
     mmap->region.emplace(offload::memory::RegionOptions{"mmap", access_of(mmap->access)},
-                         std::vector{offload::memory::borrow_range(mmap->memory)});
+                         std::vector{range_of(mmap->memory)});
     for (const DeviceUse& use : mmap->devices) {
       if (use.get()->is_rdma()) mmap->region->add_registrar(use.get()->rdma().registrar);
     }
     mmap->region->start();
+    add_key(*mmap);
   });
   if (result != DOCA_SUCCESS) mmap->region.reset();
   mmap->was_started = mmap->was_started || result == DOCA_SUCCESS;
@@ -119,7 +180,7 @@ doca_error_t doca_mmap_stop(doca_mmap* mmap) {
   if (!mmap->region) return DOCA_ERROR_BAD_STATE;
   const bool is_of_pci =
       mmap->is_imported && mmap->region->ranges().front().location == Location::process;
-  if (is_of_pci || mmap->buffers() != 0) return DOCA_ERROR_NOT_PERMITTED;
+  if (is_of_pci || !remove_key(*mmap)) return DOCA_ERROR_NOT_PERMITTED;
   mmap->end();
   return DOCA_SUCCESS;
 }

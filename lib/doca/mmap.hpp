@@ -13,6 +13,39 @@
 #include "memory/process_memory.hpp"
 #include "memory/region.hpp"
 
+namespace offload::doca {
+
+/// A use of bytes of an mmap's region that a kernel names by the mmap's key: the mmap cannot be
+/// stopped meanwhile. Any thread.
+class MemoryUse {
+ public:
+  /// Returns none if no started mmap has that key, or the bytes are not in it.
+  static std::optional<MemoryUse> find(std::uint32_t key, std::uint64_t address,
+                                       std::uint64_t length) noexcept;
+  MemoryUse(MemoryUse&& other) noexcept
+      : region_(std::exchange(other.region_, nullptr)), bytes_(other.bytes_) {}
+  MemoryUse& operator=(MemoryUse other) noexcept {
+    std::swap(region_, other.region_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MemoryUse() {
+    if (region_ != nullptr) region_->remove_user();
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  MemoryUse(memory::MemoryRegion& region, std::span<std::byte> bytes) noexcept
+      : region_(&region), bytes_(bytes) {
+    region.add_user();
+  }
+
+  memory::MemoryRegion* region_;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace offload::doca
+
 /// A memory::MemoryRegion, which exists while the mmap is started, and what it is made of.
 struct doca_mmap {
   std::optional<offload::memory::MemoryRegion> region;
@@ -28,6 +61,7 @@ struct doca_mmap {
   std::vector<std::pair<const doca_dev*, std::vector<std::byte>>> exports_rdma;
   doca_data user_data{};
   std::atomic<std::size_t> consumers{0};  ///< created with it; relaxed: it publishes nothing
+  std::uint32_t key = 0;                  ///< for kernels, since the start; 0: none
 
   /// Ends the start and its exports.
   void end() noexcept;

@@ -54,7 +54,8 @@ struct doca_ctx {
   virtual offload::progress::Context& context() noexcept = 0;
   /// Returns whether all that a start needs is configured.
   [[nodiscard]] virtual bool is_configured() const noexcept = 0;
-  /// Gives the library's context the configuration, before each start. Throws Error.
+  /// Gives the library's context the configuration and what it needs, before each start. Throws
+  /// Error.
   virtual void configure() {}
   /// Returns whether the program holds no task of it.
   [[nodiscard]] virtual bool has_all_tasks() const noexcept = 0;
@@ -65,6 +66,8 @@ struct doca_ctx {
   /// Starts the tasks that were submitted unflushed.
   virtual void flush() noexcept { static_cast<void>(context().flush()); }
 
+  /// Sets the GPU whose kernels use it. Returns false if none can. It is idle.
+  virtual bool set_gpu(doca_gpu&) { return false; }
   /// Starts the context. Returns whether it is running; it is starting otherwise, unless the
   /// program's callback has stopped or destroyed it. Throws Error.
   bool start();

@@ -44,6 +44,9 @@ class TaskSet {
   }
   /// Drops the tasks, before the context is destroyed.
   void clear() noexcept { pool_.reset(); }
+  [[nodiscard]] std::uint32_t size() const noexcept {
+    return pool_ ? static_cast<std::uint32_t>(pool_->size()) : 0;
+  }
   [[nodiscard]] bool is_configured() const noexcept { return pool_.has_value(); }
   /// Returns whether the program holds none.
   [[nodiscard]] bool has_all() const noexcept {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -374,6 +375,64 @@ TEST_F(ComchDataTest, MisuseIsRefused) {
   EXPECT_EQ(doca_comch_consumer_task_post_recv_get_buf(nullptr), nullptr);
   EXPECT_EQ(doca_comch_consumer_task_post_recv_get_imm_data(nullptr), nullptr);
   doca_comch_consumer_task_post_recv_set_buf(nullptr, nullptr);
+}
+
+/// NVIDIA's reference application exchanges the ids of consumers by messages, and gives the
+/// connection no turns between the answer and the consumer's start.
+TEST_F(ComchDataTest, AControlMessageComesBehindTheConsumersBeforeIt) {
+  connect();
+  consumer_ = make_consumer(receiver_, client_side_.connection);
+  others_ = nullptr;  // the consumer itself gets no turns
+  std::string known;
+  server_side_.on_text = [&](const std::string& text) {
+    known = text + std::to_string(server_side_.new_consumers.size());
+  };
+  ASSERT_EQ(doca_ctx_start(receiver_.ctx), DOCA_ERROR_IN_PROGRESS);
+  ASSERT_EQ(send_from_client("consumers: "), DOCA_SUCCESS);
+  ASSERT_TRUE(run_until([&] { return !known.empty(); }));
+  EXPECT_EQ(known, "consumers: 1");
+
+  // The server's consumer has its stream when the client's answer arrives.
+  End end;
+  doca_comch_consumer* const second = make_consumer(end, server_side_.connection);
+  others_ = nullptr;
+  bool is_answered = false;
+  client_side_.on_text = [&](const std::string&) {
+    EXPECT_EQ(send_from_client("answer"), DOCA_SUCCESS);
+  };
+  server_side_.on_text = [&](const std::string&) { is_answered = true; };
+  ASSERT_EQ(doca_ctx_start(end.ctx), DOCA_ERROR_IN_PROGRESS);
+  ASSERT_EQ(send_from_server("question"), DOCA_SUCCESS);
+  ASSERT_TRUE(run_until([&] { return is_answered; }));
+  for (int i = 0; i < 100 && end.state() != DOCA_CTX_STATE_RUNNING; ++i) end.turn();
+  EXPECT_EQ(end.state(), DOCA_CTX_STATE_RUNNING);
+  end_of(end);
+  EXPECT_EQ(doca_comch_consumer_destroy(second), DOCA_SUCCESS);
+  consumers_.pop_back();
+}
+
+TEST_F(ComchDataTest, AServerWithFewTurnsFindsItsClientSoon) {
+  ASSERT_EQ(doca_ctx_start(server_side_.ctx), DOCA_SUCCESS);
+  server_side_.turn();
+  ASSERT_EQ(doca_ctx_start(client_side_.ctx), DOCA_ERROR_IN_PROGRESS);
+  for (int turns = 0; turns < 6 && server_side_.connects == 0; ++turns) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    client_side_.turn();
+    server_side_.turn();
+  }
+  EXPECT_EQ(server_side_.connects, 1);
+}
+
+TEST_F(ComchDataTest, ASubmittedControlMessageIsCopied) {
+  ASSERT_EQ(doca_comch_server_set_recv_queue_size(server_, 1), DOCA_SUCCESS);
+  connect();
+  std::string text = "first";
+  // The first is sent at once, the others wait.
+  std::size_t count = 0;
+  for (; count < kTasks; ++count) ASSERT_EQ(send_from_client(text), DOCA_SUCCESS);
+  text = "other";
+  ASSERT_TRUE(run_until([&] { return server_side_.messages.size() == count; }));
+  EXPECT_EQ(server_side_.messages, std::vector<std::string>(count, "first"));
 }
 
 }  // namespace

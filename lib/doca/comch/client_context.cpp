@@ -116,12 +116,7 @@ bool ClientContext::poll_opening(Opening& opening) {
     const Attachment attachment{connection.token_, opening.consumer, opening.is_own ? 0U : 1U};
     link->send({ComchFrame::attach}, bytes_of(attachment));
   } catch (const Error& error) {
-    core::log_error("{}: no stream to a consumer: {}", name(), error.what());
-    if (opening.is_own) {
-      connection.fail_own(opening.consumer);
-    } else {
-      connection.link_->keep({ComchFrame::unreachable, 0, opening.consumer});
-    }
+    give_up(connection, opening.consumer, opening.is_own, error);
     return true;
   }
   if (opening.is_own) {
@@ -134,20 +129,35 @@ bool ClientContext::poll_opening(Opening& opening) {
 
 /// Opens a stream, at once if the server has room for it: a program may let time go by before its
 /// next turn.
-void ClientContext::open(std::uint32_t consumer, bool is_own) {
-  auto opening = std::make_unique<Opening>(Opening{Dial(*place_), consumer, is_own});
+void ClientContext::open(ComchConnection& connection, std::uint32_t consumer, bool is_own) {
+  std::unique_ptr<Opening> opening;
+  try {
+    opening = std::make_unique<Opening>(Opening{Dial(*place_), consumer, is_own});
+  } catch (const Error& error) {
+    return give_up(connection, consumer, is_own, error);
+  }
   if (!poll_opening(*opening)) openings_.push_back(std::move(opening));
 }
 
+void ClientContext::give_up(ComchConnection& connection, std::uint32_t consumer, bool is_own,
+                            const Error& error) {
+  core::log_error("{}: no stream to a consumer: {}", name(), error.what());
+  if (is_own) {
+    connection.fail_own(consumer);
+  } else {
+    connection.link_->keep({ComchFrame::unreachable, 0, consumer});
+  }
+}
+
 void ClientContext::announce(ComchConnection& connection, std::uint32_t consumer, bool is_new) {
-  if (is_new) return open(consumer, true);
+  if (is_new) return open(connection, consumer, true);
   const auto canceled = std::erase_if(
       openings_, [&](const auto& each) { return each->is_own && each->consumer == consumer; });
   if (canceled == 0) connection.link_->send({ComchFrame::consumer_gone, 0, consumer});
 }
 
 void ClientContext::reach_consumer(ComchConnection& connection, std::uint32_t consumer) {
-  if (connection.has_room(openings_.size())) return open(consumer, false);
+  if (connection.has_room(openings_.size())) return open(connection, consumer, false);
   connection.link_->send({ComchFrame::unreachable, 0, consumer});
 }
 

@@ -59,6 +59,7 @@ struct ControlCalls : doca_ctx, ControlEvents {
     return tasks.is_configured() && received != nullptr;
   }
   [[nodiscard]] bool has_all_tasks() const noexcept override { return tasks.has_all(); }
+  bool set_gpu(doca_gpu&) override { return true; }  // its consumers and producers use it
 
   void on_message(ComchConnection& connection, std::span<std::byte> message) override;
   void on_connection(ComchConnection& connection, bool connected) override;

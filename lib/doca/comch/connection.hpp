@@ -139,6 +139,7 @@ class ComchConnection final : public std::enable_shared_from_this<ComchConnectio
   std::uint32_t longest_message_;
   std::uint32_t credit_;                 ///< messages that the peer takes
   std::uint32_t taken_ = 0;              ///< messages to give credit for
+  std::uint64_t arrivals_ = 0;           ///< of the link, for which streams were taken
   std::deque<progress::Task*> waiting_;  ///< sends, for credit and for room in the system
   progress::Task* sending_ = nullptr;    ///< the system does not have all of its bytes yet
   bool is_server_;

@@ -1,8 +1,11 @@
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "doca/buf.hpp"
 #include "doca/comch/comch.hpp"
 #include "doca/comch/data_contexts.hpp"
+#include "doca/comch/gpu_queues.hpp"
 #include "doca/guard.hpp"
 #include "doca/include/doca_comch_consumer.h"
 #include "doca/mmap.hpp"
@@ -37,6 +40,15 @@ struct doca_comch_consumer final : doca_ctx {
   offload::progress::Context& context() noexcept override { return consumer; }
   [[nodiscard]] bool is_configured() const noexcept override { return tasks.is_configured(); }
   [[nodiscard]] bool has_all_tasks() const noexcept override { return tasks.has_all(); }
+  bool set_gpu(doca_gpu& to) override {
+    gpu.emplace(to);
+    return true;
+  }
+  void configure() override {
+    if (!gpu) return;
+    receiver = std::make_unique<GpuReceiver>(*gpu->get(), tasks.size(), memory.get().key);
+    consumer.set_receiver(receiver.get());
+  }
 
   static void ended(Task& task, void* consumer) noexcept;
   static void lost(void* consumer) noexcept {
@@ -45,6 +57,8 @@ struct doca_comch_consumer final : doca_ctx {
   }
 
   TaskSet<doca_comch_consumer_task_post_recv, PostedReceive> tasks;
+  std::optional<GpuUse> gpu;              ///< of the data path; none: tasks
+  std::unique_ptr<GpuReceiver> receiver;  ///< of the last start; it outlives the context's stop
   ConsumerContext consumer;
   MmapUse memory;
   std::uint32_t immediate_length = 0;
@@ -63,8 +77,9 @@ Status doca_comch_consumer_task_post_recv::prepare() noexcept {
   if (buf == nullptr) return {};
   auto* const buffer = buffer_of(buf);
   const auto& region = consumer().memory.get().region;
-  if (buffer == nullptr || !region || &buffer->region() != &*region)
+  if (buffer == nullptr || !region || &buffer->region() != &*region || !buffer->all_in_host()) {
     return ErrorCode::invalid_value;
+  }
   if (buffer->next() != nullptr) return ErrorCode::not_supported;
   receive().buffer = BufferRef::share(*buffer);
   buffer->hold();
@@ -132,6 +147,14 @@ doca_ctx* doca_comch_consumer_as_ctx(doca_comch_consumer* consumer) {
   return consumer;
 }
 
+doca_error_t doca_comch_consumer_get_gpu_handle(const doca_comch_consumer* consumer,
+                                                doca_comch_gpu_consumer** gpu_consumer) {
+  if (any_null(consumer, gpu_consumer)) return DOCA_ERROR_INVALID_VALUE;
+  if (!consumer->receiver) return DOCA_ERROR_BAD_STATE;
+  *gpu_consumer = static_cast<doca_comch_gpu_consumer*>(consumer->receiver->handle());
+  return DOCA_SUCCESS;
+}
+
 doca_error_t doca_comch_consumer_get_id(const doca_comch_consumer* consumer, uint32_t* id) {
   if (any_null(consumer, id)) return DOCA_ERROR_INVALID_VALUE;
   if (consumer->consumer.id() == 0) return DOCA_ERROR_BAD_STATE;
@@ -176,6 +199,7 @@ doca_error_t doca_comch_consumer_task_post_recv_alloc_init(
     doca_comch_consumer* consumer, doca_buf* buf, doca_comch_consumer_task_post_recv** task) {
   if (any_null(consumer, task)) return DOCA_ERROR_INVALID_VALUE;
   if (consumer->state != DOCA_CTX_STATE_RUNNING) return DOCA_ERROR_BAD_STATE;
+  if (consumer->gpu) return DOCA_ERROR_NOT_SUPPORTED;
   auto* const allocated = consumer->tasks.allocate(*consumer, {});
   if (allocated == nullptr) return DOCA_ERROR_NO_MEMORY;
   allocated->buf = buf;

@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "doca/comch/control_context.hpp"
 #include "doca/comch/data_contexts.hpp"
+#include "doca/comch/gpu_queues.hpp"
 
 namespace offload::doca {
 
@@ -34,12 +35,14 @@ progress::Context::Step ConsumerContext::on_start() {
 
 progress::Context::Step ConsumerContext::on_stop() noexcept {
   if (std::exchange(is_watched_, false)) engine()->unwatch(link_->fd(), *this);
+  if (receiver_ != nullptr) receiver_->end();
   link_.reset();
   connection_->remove_consumer(*own_);
   return Step::done;
 }
 
 Status ConsumerContext::on_submit(progress::Task& task) noexcept {
+  if (receiver_ != nullptr) return ErrorCode::not_supported;
   const auto& receive = static_cast<const PostedReceive&>(task);
   const std::uint64_t room = receive.buffer ? receive.buffer->tailroom().size() : 0;
   try {
@@ -52,12 +55,18 @@ Status ConsumerContext::on_submit(progress::Task& task) noexcept {
 }
 
 void ConsumerContext::on_flush() noexcept {
+  if (!link_) return;
   link_->flush();
   if (link_->has_output()) request_turn();
 }
 
 bool ConsumerContext::on_poll(std::size_t most) {
   if (state() == State::starting) return poll_start();
+  if (receiver_ != nullptr) {
+    if (!receiver_->has_failed()) return false;
+    lose(receiver_->why());
+    return true;
+  }
   bool worked = false;
   try {
     link_->flush();
@@ -85,12 +94,17 @@ bool ConsumerContext::poll_start() {
         throw Error(ErrorCode::bad_message, "the server sent an invalid frame");
       }
     }
-    engine()->watch(link_->fd(), EPOLLIN, *this);
-    is_watched_ = true;
+    if (receiver_ != nullptr) {
+      receiver_->begin(std::move(link_));
+    } else {
+      engine()->watch(link_->fd(), EPOLLIN, *this);
+      is_watched_ = true;
+    }
     started();
   } catch (const Error& error) {
     core::log_error("{}: cannot start: {}", name(), error.what());
     link_.reset();
+    if (receiver_ != nullptr) receiver_->end();
     connection_->remove_consumer(*own_);
     stopped();
   }
@@ -139,7 +153,7 @@ bool ConsumerContext::begin_message() {
 
 /// Fails the oldest task, which stops a context of the C interface, or says that the peer is gone.
 void ConsumerContext::lose(const std::string& why) noexcept {
-  core::log_info("{} {}: the peer is gone: {}", name(), id(), why);
+  core::log_info("{} {}: it cannot go on: {}", name(), id(), why);
   if (progress::Task* const task = first_in_flight()) {
     complete(*task, ErrorCode::connection_reset);
   } else {
@@ -149,6 +163,7 @@ void ConsumerContext::lose(const std::string& why) noexcept {
 
 core::Duration ConsumerContext::arm() {
   const bool must_poll = state() == State::starting || (link_ && link_->has_output());
+  if (receiver_ != nullptr && !must_poll) return std::chrono::milliseconds(10);
   return must_poll ? core::Duration(std::chrono::milliseconds(1)) : core::Duration::max();
 }
 

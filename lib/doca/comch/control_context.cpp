@@ -70,12 +70,14 @@ Status ControlContext::on_submit(progress::Task& task) noexcept {
   if (!connection.is_open()) return ErrorCode::not_connected;
   if (send.message.size() > connection.longest_message_) return ErrorCode::invalid_value;
   try {
+    send.copy_.assign(send.message.begin(), send.message.end());
     connection.waiting_.push_back(&send);
   } catch (const std::bad_alloc&) {
     return ErrorCode::no_memory;
   }
   request_turn();
   try {
+    announce_changes(connection);
     send_waiting(connection);
   } catch (const std::bad_alloc&) {
     return {};  // the next turn tries again
@@ -89,9 +91,9 @@ void ControlContext::send_waiting(ComchConnection& connection) {
       ended_.push_back({static_cast<MessageTask*>(connection.sending_), {}});
       connection.sending_ = nullptr;
     }
-    if (connection.credit_ == 0 || connection.waiting_.empty()) return;
+    if (connection.credit_ == 0 || connection.waiting_.empty() || holds_messages()) return;
     const auto& next = static_cast<const MessageTask&>(*connection.waiting_.front());
-    connection.link_->keep({ComchFrame::message}, next.message);
+    connection.link_->keep({ComchFrame::message}, next.copy_);
     --connection.credit_;
     connection.sending_ = connection.waiting_.front();
     connection.waiting_.pop_front();
@@ -111,14 +113,11 @@ bool ControlContext::on_poll(std::size_t most) {
 bool ControlContext::poll_connection(ComchConnection& connection) {
   bool worked = false;
   try {
-    for (const ComchConnection::Notice& notice : connection.take_notices()) {
-      announce(connection, notice.consumer, notice.is_new);
-      worked = true;
-    }
+    worked = announce_changes(connection);
     send_waiting(connection);
     if (!connection.is_readable_ && connections_.size() > kFewConnections) return worked;
     connection.is_readable_ = false;
-    for (int i = 0; i < kFramesAtOnce; ++i) {
+    for (int i = 0; i < kFramesAtOnce && !holds_messages(); ++i) {
       const auto frame = connection.link_->next_frame(kMostMessage);
       if (!frame) return worked;
       worked = true;
@@ -136,11 +135,26 @@ bool ControlContext::poll_connection(ComchConnection& connection) {
   return worked;
 }
 
+/// Carries out the changes of this side's consumers. Returns whether there were any.
+bool ControlContext::announce_changes(ComchConnection& connection) {
+  const auto notices = connection.take_notices();
+  for (const ComchConnection::Notice& notice : notices) {
+    announce(connection, notice.consumer, notice.is_new);
+  }
+  return !notices.empty();
+}
+
 void ControlContext::take_frame(ComchConnection& connection, const Link::Frame& frame) {
   const FrameHead& head = frame.head;
   switch (head.kind) {
     case ComchFrame::message: {
       check_message(connection.taken_ < receive_queue_ && frame.payload.size() <= longest_message_);
+      // The peer opened its streams before it sent the message, so once after each arrival.
+      if (std::exchange(connection.arrivals_, connection.link_->arrivals()) !=
+          connection.link_->arrivals()) {
+        take_streams();
+        if (!connection.is_open() || state() != State::running) return;
+      }
       ++connection.taken_;
       // The const_cast is safe: the bytes are in a buffer of the link.
       events_->on_message(connection,

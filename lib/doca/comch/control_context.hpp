@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "doca/comch/connection.hpp"
 #include "doca/comch/place.hpp"
 #include "progress/context.hpp"
@@ -15,7 +16,7 @@
 
 namespace offload::doca {
 
-/// A control message to send. The message must not change until the task ends.
+/// A control message to send. The submission copies it.
 class MessageTask final : public progress::Task {
  public:
   using ContextType = ControlContext;
@@ -24,6 +25,10 @@ class MessageTask final : public progress::Task {
   std::span<const std::byte> message;
 
   void let_go() noexcept { connection.reset(); }
+
+ private:
+  friend ControlContext;
+  std::vector<std::byte> copy_;
 };
 
 /// Receives the events of a ControlContext, in turns of its engine. It may stop the context.
@@ -90,7 +95,12 @@ class ControlContext : public progress::Context {
   virtual bool poll_streams() = 0;
   /// Returns whether streams are being opened.
   [[nodiscard]] virtual bool has_pending_streams() const noexcept = 0;
-  /// Carries out a change of this side's consumers.
+  /// Returns whether control messages have to wait for streams that are being opened: they are
+  /// received behind the consumers that the sender had before.
+  [[nodiscard]] virtual bool holds_messages() const noexcept { return false; }
+  /// Takes the streams that the peer has opened before it sent a message.
+  virtual void take_streams() {}
+  /// Carries out a change of this side's consumers. Throws only std::bad_alloc.
   virtual void announce(ComchConnection& connection, std::uint32_t consumer, bool is_new) = 0;
   /// The peer, a server, has a consumer.
   virtual void reach_consumer(ComchConnection&, std::uint32_t) {}
@@ -108,6 +118,7 @@ class ControlContext : public progress::Context {
  private:
   bool poll_connection(ComchConnection& connection);
   bool poll_ending();
+  bool announce_changes(ComchConnection& connection);
   void take_frame(ComchConnection& connection, const Link::Frame& frame);
   static void check_message(bool is_valid);
   /// Sends waiting messages, in order, as long as the peer and the system have room.
@@ -151,6 +162,7 @@ class ServerContext final : public ControlContext, progress::EventHandler {
   [[nodiscard]] bool has_pending_streams() const noexcept override {
     return may_accept_ || !newcomers_.empty();
   }
+  void take_streams() override;
   void announce(ComchConnection& connection, std::uint32_t consumer, bool is_new) override;
   void close_streams() noexcept override;
   void on_closed(ComchConnection& connection) override {
@@ -171,6 +183,7 @@ class ServerContext final : public ControlContext, progress::EventHandler {
   std::optional<StreamListener> listener_;
   bool may_accept_ = false;
   bool is_watching_ = false;
+  core::TimePoint next_look_{};
   std::vector<Newcomer> newcomers_;
 };
 
@@ -194,6 +207,7 @@ class ClientContext final : public ControlContext {
   [[nodiscard]] bool has_pending_streams() const noexcept override {
     return !openings_.empty() || greeting_ != nullptr;
   }
+  [[nodiscard]] bool holds_messages() const noexcept override { return !openings_.empty(); }
   void announce(ComchConnection& connection, std::uint32_t consumer, bool is_new) override;
   void reach_consumer(ComchConnection& connection, std::uint32_t consumer) override;
   void close_streams() noexcept override;
@@ -202,7 +216,9 @@ class ClientContext final : public ControlContext {
   bool poll_start();
   /// Returns whether it has ended. If it fails, the consumer's start fails, too.
   bool poll_opening(Opening& opening);
-  void open(std::uint32_t consumer, bool is_own);
+  void open(ComchConnection& connection, std::uint32_t consumer, bool is_own);
+  void give_up(ComchConnection& connection, std::uint32_t consumer, bool is_own,
+               const core::Error& error);
 
   std::string pci_address_;
   std::string name_;

@@ -15,6 +15,8 @@
 namespace offload::doca {
 
 class ConsumerContext;
+class GpuReceiver;
+class GpuSender;
 class ProducerContext;
 
 /// The most immediate bytes of a message: those of DOCA's hardware.
@@ -80,6 +82,9 @@ class ConsumerContext final : public progress::Context, progress::EventHandler {
         user_data_(user_data) {}
   ~ConsumerContext() override { end(); }
 
+  /// Sets the data path of a kernel, instead of tasks; null: tasks. It is idle, and `receiver`
+  /// outlives its stop.
+  void set_receiver(GpuReceiver* receiver) noexcept { receiver_ = receiver; }
   /// The number by which producers of the peer name it; 0 before the start.
   [[nodiscard]] std::uint32_t id() const noexcept { return own_ ? own_->id : 0; }
 
@@ -103,8 +108,9 @@ class ConsumerContext final : public progress::Context, progress::EventHandler {
   ConnectionUse connection_;
   LostCallback lost_;
   void* user_data_;
+  GpuReceiver* receiver_ = nullptr;
   std::shared_ptr<OwnConsumer> own_;
-  std::unique_ptr<Link> link_;
+  std::unique_ptr<Link> link_;  ///< null while the receiver has it
   FrameHead head_;              ///< of the message that is arriving
   std::size_t missing_ = 0;     ///< bytes of it, without immediate ones
   bool is_in_message_ = false;  ///< head and immediate bytes have arrived
@@ -116,13 +122,20 @@ class ConsumerContext final : public progress::Context, progress::EventHandler {
 /// Thread rules: as ConsumerContext.
 class ProducerContext final : public progress::Context {
  public:
-  explicit ProducerContext(std::shared_ptr<ComchConnection> connection)
-      : Context("comch producer"),
+  using LostCallback = ConsumerContext::LostCallback;
+
+  /// `lost`: called in a turn when the data path of a kernel has failed.
+  ProducerContext(std::shared_ptr<ComchConnection> connection, LostCallback lost, void* user_data)
+      : Context("comch producer", Turns::always),
         connection_(std::move(connection)),
-        id_(connection_->next_producer()) {}
+        id_(connection_->next_producer()),
+        lost_(lost),
+        user_data_(user_data) {}
   ~ProducerContext() override { end(); }
 
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  /// As ConsumerContext::set_receiver().
+  void set_sender(GpuSender* sender) noexcept { sender_ = sender; }
 
  private:
   Step on_start() override;
@@ -130,10 +143,17 @@ class ProducerContext final : public progress::Context {
   void on_abandon() noexcept override;
   core::Status on_submit(progress::Task& task) noexcept override;
   bool on_poll(std::size_t most) override;
+  [[nodiscard]] progress::Expecting expecting() const override {
+    return in_flight() != 0 ? progress::Expecting::from_device : progress::Expecting::nothing;
+  }
+  core::Duration arm() override;
   bool complete_sent(std::size_t most);
 
   ConnectionUse connection_;
   std::uint32_t id_;
+  LostCallback lost_;
+  void* user_data_;
+  GpuSender* sender_ = nullptr;
   core::TimePoint end_of_stop_{};  ///< if no more bytes are sent until then
 };
 

@@ -168,6 +168,7 @@ bool Link::fill() {
 std::size_t Link::receive(std::span<std::byte> to) {
   const NoPipeSignal guard(stream_);
   const ssize_t count = stream_.receive(to);
+  if (count > 0) ++arrivals_;
   if (count > 0) return static_cast<std::size_t>(count);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
   throw Error(ErrorCode::connection_reset,

@@ -101,6 +101,8 @@ class Link {
   /// Returns the next `count` bytes, 16 KiB at most, which are valid until the next call; nothing
   /// if they have not arrived.
   std::optional<std::span<const std::byte>> take(std::size_t count);
+  /// Returns how often bytes have arrived.
+  [[nodiscard]] std::uint64_t arrivals() const noexcept { return arrivals_; }
   /// Receives the next bytes into `to`; returns how many there were.
   std::size_t receive_into(std::span<std::byte> to);
 
@@ -116,6 +118,7 @@ class Link {
   std::size_t sent_ = 0;  ///< of output_
   bool can_send_ = true;
   std::vector<std::byte> input_;
+  std::uint64_t arrivals_ = 0;
   std::size_t begin_ = 0;  ///< of the received bytes in input_
   std::size_t end_ = 0;
 };

@@ -1,8 +1,11 @@
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "doca/buf.hpp"
 #include "doca/comch/comch.hpp"
 #include "doca/comch/data_contexts.hpp"
+#include "doca/comch/gpu_queues.hpp"
 #include "doca/guard.hpp"
 #include "doca/include/doca_comch_producer.h"
 #include "doca/task_set.hpp"
@@ -29,16 +32,31 @@ struct doca_comch_producer_task_send final : doca_task {
 /// A ProducerContext with its tasks.
 struct doca_comch_producer final : doca_ctx {
   explicit doca_comch_producer(ComchConnection& connection)
-      : producer(connection.shared_from_this()) {}
+      : producer(connection.shared_from_this(), &doca_comch_producer::lost, this) {}
   ~doca_comch_producer() override { tasks.clear(); }
 
   offload::progress::Context& context() noexcept override { return producer; }
   [[nodiscard]] bool is_configured() const noexcept override { return tasks.is_configured(); }
   [[nodiscard]] bool has_all_tasks() const noexcept override { return tasks.has_all(); }
+  bool set_gpu(doca_gpu& to) override {
+    gpu.emplace(to);
+    return true;
+  }
+  void configure() override {
+    if (!gpu) return;
+    sender = std::make_unique<GpuSender>(*gpu->get(), tasks.size());
+    producer.set_sender(sender.get());
+  }
 
   static void ended(Task& task, void* producer) noexcept;
+  static void lost(void* producer) noexcept {
+    auto& self = *static_cast<doca_comch_producer*>(producer);
+    if (self.state == DOCA_CTX_STATE_RUNNING) self.stop();
+  }
 
   TaskSet<doca_comch_producer_task_send, DataTask> tasks;
+  std::optional<GpuUse> gpu;          ///< of the data path; none: tasks
+  std::unique_ptr<GpuSender> sender;  ///< of the last start; it outlives the context's stop
   ProducerContext producer;
   doca_comch_producer_task_send_completion_cb_t completed = nullptr;
   doca_comch_producer_task_send_completion_cb_t failed = nullptr;
@@ -117,6 +135,14 @@ doca_ctx* doca_comch_producer_as_ctx(doca_comch_producer* producer) {
   return producer;
 }
 
+doca_error_t doca_comch_producer_get_gpu_handle(const doca_comch_producer* producer,
+                                                doca_comch_gpu_producer** gpu_producer) {
+  if (any_null(producer, gpu_producer)) return DOCA_ERROR_INVALID_VALUE;
+  if (!producer->sender) return DOCA_ERROR_BAD_STATE;
+  *gpu_producer = static_cast<doca_comch_gpu_producer*>(producer->sender->handle());
+  return DOCA_SUCCESS;
+}
+
 doca_error_t doca_comch_producer_get_id(const doca_comch_producer* producer, uint32_t* id) {
   if (any_null(producer, id)) return DOCA_ERROR_INVALID_VALUE;
   *id = producer->producer.id();
@@ -148,6 +174,7 @@ doca_error_t doca_comch_producer_task_send_alloc_init(doca_comch_producer* produ
     return DOCA_ERROR_INVALID_VALUE;
   }
   if (producer->state != DOCA_CTX_STATE_RUNNING) return DOCA_ERROR_BAD_STATE;
+  if (producer->gpu) return DOCA_ERROR_NOT_SUPPORTED;
   auto* const allocated = producer->tasks.allocate(*producer, {});
   if (allocated == nullptr) return DOCA_ERROR_NO_MEMORY;
   allocated->data().immediate = {reinterpret_cast<const std::byte*>(imm_data), imm_data_len};

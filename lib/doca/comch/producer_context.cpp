@@ -3,8 +3,10 @@
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "doca/comch/control_context.hpp"
 #include "doca/comch/data_contexts.hpp"
+#include "doca/comch/gpu_queues.hpp"
 
 namespace offload::doca {
 
@@ -23,10 +25,13 @@ progress::Context::Step ProducerContext::on_start() {
   if (!connection_->is_open()) {
     throw core::Error(ErrorCode::not_connected, "the connection is closed");
   }
+  if (sender_ != nullptr) sender_->begin(*connection_.operator->(), id_);
+  request_turn();
   return Step::done;
 }
 
 Status ProducerContext::on_submit(progress::Task& task) noexcept {
+  if (sender_ != nullptr) return ErrorCode::not_supported;
   auto& send = static_cast<DataTask&>(task);
   // The head, the immediate bytes and the buffers.
   std::array<iovec, 2 + kMostSentBuffers> pieces{};
@@ -56,6 +61,11 @@ Status ProducerContext::on_submit(progress::Task& task) noexcept {
 }
 
 bool ProducerContext::on_poll(std::size_t most) {
+  if (sender_ != nullptr && sender_->has_failed() && state() == State::running) {
+    core::log_info("{} {}: it cannot go on: {}", name(), id_, sender_->why());
+    lost_(user_data_);
+    return true;
+  }
   const bool worked = complete_sent(most);
   if (state() != State::stopping) return worked;
   if (first_in_flight() == nullptr) {
@@ -92,6 +102,7 @@ bool ProducerContext::complete_sent(std::size_t most) {
 /// A message that has begun must be sent whole: the consumer expects all of its bytes. One that
 /// does not read them for some time loses its stream.
 progress::Context::Step ProducerContext::on_stop() noexcept {
+  if (sender_ != nullptr) sender_->end();
   for (auto* task = static_cast<DataTask*>(first_in_flight()); task != nullptr;) {
     auto* const next = static_cast<DataTask*>(next_in_flight(*task));
     const Progress progress =
@@ -106,7 +117,13 @@ progress::Context::Step ProducerContext::on_stop() noexcept {
   return first_in_flight() == nullptr ? Step::done : Step::in_progress;
 }
 
+core::Duration ProducerContext::arm() {
+  if (in_flight() != 0) return {};
+  return sender_ != nullptr ? core::Duration(std::chrono::milliseconds(10)) : core::Duration::max();
+}
+
 void ProducerContext::on_abandon() noexcept {
+  if (sender_ != nullptr) sender_->end();
   for (auto* task = static_cast<DataTask*>(first_in_flight()); task != nullptr;
        task = static_cast<DataTask*>(next_in_flight(*task))) {
     task->receiver_->close();

@@ -31,7 +31,7 @@ struct doca_comch_client;
 /// A connection of a client and a server, on either side. It is valid until the callback of its
 /// disconnection has returned, or its context is idle.
 struct doca_comch_connection;
-/// Sends a message. The message must not change until the task's callback.
+/// Sends a message, which the submission copies.
 struct doca_comch_task_send;
 
 struct doca_comch_event_msg_recv;

@@ -21,6 +21,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 struct doca_comch_producer;
+/// A producer in a kernel: doca_gpunetio_dev_comch.cuh.
+struct doca_comch_gpu_producer;
 /// Sends a message. Its submission returns DOCA_ERROR_AGAIN if the consumer has posted no buffer or
 /// another message to it is on its way, DOCA_ERROR_INVALID_VALUE if the posted buffer is too small,
 /// and DOCA_ERROR_NOT_CONNECTED if there is no such consumer, or it has stopped.
@@ -50,6 +52,11 @@ doca_error_t doca_comch_producer_destroy(struct doca_comch_producer *producer);
 struct doca_ctx *doca_comch_producer_as_ctx(struct doca_comch_producer *producer);
 /// The id that receivers see.
 doca_error_t doca_comch_producer_get_id(const struct doca_comch_producer *producer, uint32_t *id);
+/// Returns the handle for kernels, which is valid until the next start or the destruction of the
+/// producer. It has as many entries as there are tasks. DOCA_ERROR_BAD_STATE if the data path is on no
+/// GPU, or the producer was not started.
+doca_error_t doca_comch_producer_get_gpu_handle(const struct doca_comch_producer *producer,
+                                                 struct doca_comch_gpu_producer **gpu_producer);
 
 /// Sets the number of tasks and their callbacks, before the start.
 doca_error_t doca_comch_producer_task_send_set_conf(

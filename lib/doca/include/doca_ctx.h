@@ -18,6 +18,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 struct doca_ctx;
+struct doca_gpu;
 
 enum doca_ctx_states {
   DOCA_CTX_STATE_IDLE = 0,
@@ -57,6 +58,10 @@ doca_error_t doca_ctx_get_user_data(const struct doca_ctx *ctx, union doca_data 
 /// DOCA_ERROR_BAD_STATE if it is not idle.
 doca_error_t doca_ctx_set_state_changed_cb(struct doca_ctx *ctx,
                                            doca_ctx_state_changed_callback_t callback);
+/// Lets kernels of a GPU, instead of tasks, use the context: a consumer or producer of DOCA Comch. A
+/// server or client of it takes the call and stays as it is. DOCA_ERROR_NOT_SUPPORTED: others.
+/// DOCA_ERROR_BAD_STATE if it is not idle.
+doca_error_t doca_ctx_set_datapath_on_gpu(struct doca_ctx *ctx, struct doca_gpu *gpu_dev);
 /// Starts the tasks that were submitted without DOCA_TASK_SUBMIT_FLAG_FLUSH. Does nothing for a
 /// context that is not running.
 void doca_ctx_flush_tasks(struct doca_ctx *ctx);

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>  // for programs, which rely on it
 
 #include "doca_error.h"
 

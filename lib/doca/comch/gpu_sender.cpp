@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "doca/comch/data_contexts.hpp"
+#include "doca/comch/gpu_queues.hpp"
+
+namespace offload::doca {
+
+using core::Error;
+using core::ErrorCode;
+using Progress = RemoteConsumer::Progress;
+
+namespace {
+
+/// The time without progress after which a stop gives up its messages.
+constexpr core::Duration kLongestHalt = std::chrono::milliseconds(500);
+/// The bytes of messages that are kept, if there are several.
+constexpr std::size_t kMostKept = std::size_t{8} * 1024 * 1024;
+
+}  // namespace
+
+void GpuSender::begin(ComchConnection& connection, std::uint32_t producer) {
+  connection_ = &connection;
+  producer_ = producer;
+  mover_.add(*this);
+}
+
+void GpuSender::end() noexcept {
+  if (connection_ != nullptr) mover_.remove(*this);
+  if (!has_failed()) ring_.set_state(DOCA_ERROR_BAD_STATE);
+  if (!outgoing_.empty() && outgoing_.front().consumer) {
+    const Outgoing& begun = outgoing_.front();
+    core::TimePoint until = core::Clock::now() + kLongestHalt;
+    // Acquire: pairs with the store at the end of the sending.
+    while (begun.progress.load(std::memory_order_acquire) == Progress::sending) {
+      if (begun.consumer->flush()) {
+        until = core::Clock::now() + kLongestHalt;
+      } else if (core::Clock::now() > until) {
+        begun.consumer->close();
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+  }
+  outgoing_.clear();
+  copies_.clear();
+  connection_ = nullptr;
+}
+
+bool GpuSender::gather(GpuStaging& staging) noexcept {
+  if (has_failed()) return false;
+  try {
+    const bool worked = read_sends();
+    begin_copies(staging);
+    return worked || !copies_.empty();
+  } catch (const Error& error) {
+    fail(error.what());
+  } catch (const std::bad_alloc&) {
+    fail("there is no memory");
+  }
+  return true;
+}
+
+bool GpuSender::read_sends() {
+  bool worked = false;
+  while (outgoing_.empty() || kept_ < kMostKept) {
+    const auto request = ring_.next_request();
+    if (!request) break;
+    auto memory = MemoryUse::find(request->mkey, request->address, request->length);
+    if (!memory || request->length > kMostMessageData ||
+        request->immediate_length > kMostImmediate) {
+      throw Error(ErrorCode::invalid_value, "a kernel sent an invalid message");
+    }
+    outgoing_.emplace_back(*request, std::move(*memory));
+    kept_ += request->length;
+    worked = true;
+  }
+  return worked;
+}
+
+void GpuSender::begin_copies(GpuStaging& staging) {
+  for (Outgoing& message : outgoing_) {
+    if (message.asked == message.bytes.size()) continue;
+    const std::span<std::byte> piece = staging.take(message.bytes.size() - message.asked);
+    if (piece.empty()) return;
+    copies_.push_back({&message, piece});
+    gpu_->copy_out(piece.data(), message.memory.bytes().data() + message.asked, piece.size());
+    message.asked += piece.size();
+  }
+}
+
+bool GpuSender::pass_on() noexcept {
+  if (has_failed()) return false;
+  bool worked = false;
+  for (const Copy& copy : std::exchange(copies_, {})) {
+    std::memcpy(copy.of->bytes.data() + copy.of->copied, copy.from.data(), copy.from.size());
+    copy.of->copied += copy.from.size();
+  }
+  try {
+    while (!outgoing_.empty() && send_oldest()) {
+      offload_gpu_comch_event event{};
+      event.message_id = outgoing_.front().request.message_id;
+      ring_.write(event);
+      kept_ -= outgoing_.front().request.length;
+      outgoing_.pop_front();
+      worked = true;
+    }
+  } catch (const Error& error) {
+    fail(error.what());
+    return true;
+  }
+  if (worked) ring_.publish();
+  return worked;
+}
+
+bool GpuSender::send_oldest() {
+  Outgoing& message = outgoing_.front();
+  if (message.copied != message.bytes.size()) return false;
+  if (!message.consumer) {
+    auto consumer = connection_->find_consumer(message.request.consumer);
+    if (!consumer) throw Error(ErrorCode::not_connected, "the peer has no such consumer");
+    std::array<iovec, 3> pieces{};  // the head, the immediate bytes, the others
+    std::size_t count = 1;
+    if (message.request.immediate_length != 0) {
+      pieces[count++] = {message.request.immediate, message.request.immediate_length};
+    }
+    if (!message.bytes.empty()) pieces[count++] = {message.bytes.data(), message.bytes.size()};
+    const core::Status status = consumer->send(std::span(pieces).first(count), producer_,
+                                               message.request.immediate_length, message.progress);
+    if (!status.ok()) {
+      if (status.error() == ErrorCode::again) return false;
+      throw Error(status.error(), "the consumer cannot take the message");
+    }
+    message.consumer = std::move(consumer);
+  } else {
+    message.consumer->flush();
+  }
+  // Acquire: pairs with the store at the end of the sending.
+  const Progress progress = message.progress.load(std::memory_order_acquire);
+  if (progress == Progress::failed) throw Error(ErrorCode::connection_reset, "the peer is gone");
+  return progress == Progress::sent;
+}
+
+}  // namespace offload::doca

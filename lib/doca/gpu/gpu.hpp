@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "doca/include/doca_gpunetio.h"
+
+namespace offload::doca {
+class GpuMover;
+}
+
+/// A GPU, or processors that stand in for one. Any thread.
+struct doca_gpu {
+  /// A piece of memory. The CPU has no address for a GPU's own.
+  struct Piece {
+    std::shared_ptr<void> owner;
+    void* gpu = nullptr;
+    void* cpu = nullptr;
+  };
+
+  doca_gpu();
+  doca_gpu& operator=(doca_gpu&&) = delete;
+  virtual ~doca_gpu();
+
+  /// Makes it the GPU of the calling thread. Throws Error, as the others.
+  virtual void select() {}
+  /// Allocates zeroed memory. `alignment`: a power of two.
+  virtual Piece allocate(std::size_t size, std::size_t alignment, bool is_shared) = 0;
+  /// Returns whether only the GPU accesses that memory.
+  [[nodiscard]] virtual bool has_for_itself(const void* address) const noexcept = 0;
+  // Copies, which may go on until sync(): between memory of its kernels and shared pieces.
+  virtual void copy_in(void* gpu, const void* cpu, std::size_t size) = 0;
+  virtual void copy_out(void* cpu, const void* gpu, std::size_t size) = 0;
+  /// Waits until the copies are done.
+  virtual void sync() = 0;
+
+  /// Returns the thread that moves messages, which it starts first if there is none.
+  offload::doca::GpuMover& mover();
+
+  std::atomic<std::size_t> users{0};  ///< relaxed: it publishes nothing
+  std::mutex mutex;                   ///< of the members below
+  std::map<void*, Piece> pieces;      ///< of the program, by the address for kernels
+  std::unique_ptr<offload::doca::GpuMover> mover_thread;
+};
+
+namespace offload::doca {
+
+/// Opens a GPU that CUDA knows. Throws Error: not_supported without CUDA or GPUs, not_found if
+/// there are others.
+std::unique_ptr<doca_gpu> open_cuda_gpu(const std::string& pci_address);
+
+/// Returns whether only an open GPU accesses that memory.
+bool is_gpu_memory(const void* address) noexcept;
+
+/// Counts a user of a GPU for as long as it lives.
+class GpuUse {
+ public:
+  explicit GpuUse(doca_gpu& gpu) noexcept : gpu_(&gpu) {
+    gpu.users.fetch_add(1, std::memory_order_relaxed);
+  }
+  GpuUse(const GpuUse&) = delete;
+  GpuUse(GpuUse&& other) noexcept : gpu_(std::exchange(other.gpu_, nullptr)) {}
+  GpuUse& operator=(GpuUse other) noexcept {
+    std::swap(gpu_, other.gpu_);
+    return *this;
+  }
+  ~GpuUse() {
+    if (gpu_ != nullptr) gpu_->users.fetch_sub(1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] doca_gpu* get() const noexcept { return gpu_; }
+  [[nodiscard]] doca_gpu* operator->() const noexcept { return gpu_; }
+
+ private:
+  doca_gpu* gpu_;
+};
+
+}  // namespace offload::doca

@@ -1,0 +1,52 @@
+/// GPUs, and memory that kernels use.
+///
+/// A GPU is one that CUDA knows, or a host GPU of OFFLOAD_DOCA_GPUS: threads of the program stand in for
+/// its kernels. All calls return DOCA_ERROR_INVALID_VALUE if a pointer is NULL. Any thread.
+#ifndef DOCA_GPUNETIO_H_
+#define DOCA_GPUNETIO_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "doca_error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+struct doca_gpu;
+
+enum doca_gpu_mem_type {
+  /// Memory of the GPU: the CPU has no address for it, except on a host GPU, which gives none either.
+  DOCA_GPU_MEM_TYPE_GPU = 0,
+  /// Memory that both access. Here it is pinned memory of the host.
+  DOCA_GPU_MEM_TYPE_GPU_CPU = 1,
+  /// Pinned memory of the host that both access.
+  DOCA_GPU_MEM_TYPE_CPU_GPU = 2
+};
+
+/// Opens the GPU at a PCI address, as "17:00.0". DOCA_ERROR_NOT_SUPPORTED if it is no host GPU, and
+/// the library is built without CUDA or the machine has no GPU; DOCA_ERROR_NOT_FOUND if CUDA has
+/// other GPUs only.
+doca_error_t doca_gpu_create(const char *gpu_bus_id, struct doca_gpu **gpu_dev);
+/// DOCA_ERROR_IN_USE while memory of it is allocated, or an array of buffers, a consumer or a
+/// producer uses it.
+doca_error_t doca_gpu_destroy(struct doca_gpu *gpu_dev);
+
+/// Allocates `size` zeroed bytes. `alignment`: a power of two, or 0 for the default.
+/// `memptr_gpu`: the address for kernels. `memptr_cpu`: that for the CPU, NULL for
+/// DOCA_GPU_MEM_TYPE_GPU, for which the pointer may be NULL. DOCA_ERROR_NO_MEMORY if there is none.
+doca_error_t doca_gpu_mem_alloc(struct doca_gpu *gpu_dev, size_t size, size_t alignment,
+                                enum doca_gpu_mem_type mtype, void **memptr_gpu,
+                                void **memptr_cpu);
+/// Frees what the call before returned as the address for kernels. CUDA may wait until all kernels
+/// have ended. DOCA_ERROR_NOT_FOUND if `memptr_gpu` is no such address.
+doca_error_t doca_gpu_mem_free(struct doca_gpu *gpu_dev, void *memptr_gpu);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif
