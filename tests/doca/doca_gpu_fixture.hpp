@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/doca/comch_data_fixture.hpp"
+#include "tests/doca/comch/comch_data_fixture.hpp"
 
 namespace offload::doca {
 

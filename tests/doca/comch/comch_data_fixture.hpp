@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/doca/comch_fixture.hpp"
+#include "tests/doca/comch/comch_fixture.hpp"
 
 namespace offload::doca {
 

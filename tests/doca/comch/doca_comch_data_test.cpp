@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/doca/comch_data_fixture.hpp"
+#include "tests/doca/comch/comch_data_fixture.hpp"
 
 namespace offload::doca {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/fd.hpp"
-#include "tests/doca/comch_data_fixture.hpp"
+#include "tests/doca/comch/comch_data_fixture.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/doca/comch_fixture.hpp"
+#include "tests/doca/comch/comch_fixture.hpp"
 
 namespace offload::doca {
 namespace {
