@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "rdma/verbs/gid.hpp"
-#include "tests/doca/verbs_fixture.hpp"
+#include "tests/doca/verbs/verbs_fixture.hpp"
 
 /// Queue pairs of DOCA's verbs on the first RDMA device of the machine: by libibverbs, and by the
 /// card's own commands, on the software card (docs/softcard.md) only.

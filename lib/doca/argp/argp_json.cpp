@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "doca/argp.hpp"
+#include "doca/argp/argp.hpp"
 
 namespace offload::doca {
 namespace {

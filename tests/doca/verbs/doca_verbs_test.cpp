@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/doca/verbs_fixture.hpp"
+#include "tests/doca/verbs/verbs_fixture.hpp"
 #include "tests/rdma/fake_fixture.hpp"
 
 /// Replaces the function of libmlx5: the fake device is no card of it.

@@ -1,4 +1,4 @@
-#include "doca/argp.hpp"
+#include "doca/argp/argp.hpp"
 
 #include <algorithm>
 #include <cstdio>
