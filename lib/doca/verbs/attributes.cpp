@@ -13,7 +13,7 @@ constexpr std::uint16_t kMostCode = 31;
 constexpr std::uint16_t kMostRetries = 7;
 
 template <class Attributes>
-doca_error_t create(const char* call, Attributes** attributes) noexcept {
+doca_error_t create(const char* call, Attributes** attributes) {
   if (attributes == nullptr) return DOCA_ERROR_INVALID_VALUE;
   return guarded(call, [&] { *attributes = new Attributes(); });
 }

@@ -177,10 +177,8 @@ void CardCq::forget(std::uint32_t pair) noexcept {
 CardQp::CardQp(doca_verbs_context& of, const doca_verbs_qp_init_attr& from)
     : doca_verbs_qp(of, from),
       uar_(uar_of(of, from.uar)),
-      // The constructor of the base has checked that they have a UAR.
-      sends_(static_cast<CardCq&>(*(from.send_cq != nullptr ? from.send_cq : from.receive_cq))),
-      receives_(
-          static_cast<CardCq&>(*(from.receive_cq != nullptr ? from.receive_cq : from.send_cq))),
+      sends_(static_cast<CardCq&>(sends())),
+      receives_(static_cast<CardCq&>(receives())),
       capacity_(from),
       always_signaled_(from.sq_sig_all != 0),
       sizes_(sizes_of(from)),

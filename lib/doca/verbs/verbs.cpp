@@ -75,13 +75,9 @@ int errno_of(core::Status status) noexcept {
 struct NativeQp final : doca_verbs_qp {
   NativeQp(doca_verbs_context& of, const doca_verbs_qp_init_attr& from)
       : doca_verbs_qp(of, from),
-        pair(from.pd->domain, queue(from.send_cq, from.receive_cq),
-             queue(from.receive_cq, from.send_cq), options(from)) {}
+        pair(from.pd->domain, static_cast<NativeCq&>(sends()).queue,
+             static_cast<NativeCq&>(receives()).queue, options(from)) {}
 
-  /// The constructor of the base has checked them.
-  static const rdma::CompletionQueue& queue(doca_verbs_cq* wanted, doca_verbs_cq* other) {
-    return static_cast<NativeCq*>(wanted != nullptr ? wanted : other)->queue;
-  }
   static rdma::QueuePairOptions options(const doca_verbs_qp_init_attr& from) {
     rdma::QueuePairOptions options;
     options.max_send_wr = from.max_send_wr;

@@ -102,6 +102,11 @@ struct doca_verbs_qp {
 
   ibv_qp_state state = IBV_QPS_RESET;
 
+ protected:
+  /// The queues of its completions, which were made in the same way as it is.
+  [[nodiscard]] doca_verbs_cq& sends() const noexcept { return *sends_.get(); }
+  [[nodiscard]] doca_verbs_cq& receives() const noexcept { return *receives_.get(); }
+
  private:
   offload::doca::Use<doca_verbs_context> context_;
   offload::doca::Use<doca_verbs_pd> domain_;
