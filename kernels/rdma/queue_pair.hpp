@@ -249,7 +249,7 @@ struct ReceiveState {
 OFFLOAD_HOST_DEVICE inline Posted post_receive(const ReceiveQueue& queue, ReceiveState& state,
                                                const LocalBuffer& buffer) {
   if (state.posted - state.polled == queue.entries) return Posted::full;
-  queue.ring[state.posted++ & (queue.entries - 1)] = data_segment(buffer);
+  queue.ring[state.posted++ & (queue.entries - 1)] = receive_segment(buffer);
   return Posted::done;
 }
 

@@ -165,11 +165,18 @@ OFFLOAD_HOST_DEVICE inline Segment wait_segment(const Awaited& awaited, std::uin
   return {{high(awaited.value), low(awaited.value), high(awaited.mask), low(awaited.mask)}};
 }
 
-/// Returns the segment of a local buffer, of an entry to be sent or of a receive.
+/// Returns the segment of a local buffer, which is not empty.
 OFFLOAD_HOST_DEVICE inline Segment data_segment(const LocalBuffer& buffer) {
   return {{big_endian(buffer.length), big_endian(buffer.lkey),
            big_endian(static_cast<std::uint32_t>(buffer.address >> 32)),
            big_endian(static_cast<std::uint32_t>(buffer.address))}};
+}
+
+/// Returns the segment of a receive's buffer. A card takes a length of 0 as 2^31, so a buffer that
+/// is not there has the key that ends a list (MLX5_INVALID_LKEY).
+OFFLOAD_HOST_DEVICE inline Segment receive_segment(const LocalBuffer& buffer) {
+  constexpr std::uint32_t kNoBuffer = 0x100;
+  return data_segment(buffer.length != 0 ? buffer : LocalBuffer{0, 0, kNoBuffer});
 }
 
 /// Returns segment `i` of inline data: the first one has its length, and all are padded with zeros.

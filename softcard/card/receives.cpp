@@ -10,6 +10,8 @@ using kernels::rdma::Segment;
 /// The key of the segment that ends an entry with fewer buffers than there is room for
 /// (MLX5_INVALID_LKEY).
 constexpr std::uint32_t kNoMore = 0x100;
+/// What a length of 0 stands for.
+constexpr std::uint32_t kLongest = 1U << 31;
 
 std::uint32_t load(const std::uint32_t& word) {
   return big_endian(__atomic_load_n(&word, __ATOMIC_RELAXED));
@@ -56,9 +58,8 @@ Receive Receives::take() noexcept {
     const std::uint32_t length = load(from.words[0]);
     const std::uint32_t key = load(from.words[1]);
     if (key == kNoMore) break;
-    if (length == 0) continue;
     const std::uint64_t address = std::uint64_t{load(from.words[2])} << 32 | load(from.words[3]);
-    receive.buffers[receive.buffer_count++] = {address, length, key};
+    receive.buffers[receive.buffer_count++] = {address, length != 0 ? length : kLongest, key};
   }
   return receive;
 }

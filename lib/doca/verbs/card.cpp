@@ -272,9 +272,9 @@ int CardQp::post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept {
   const bool takes = capacity_.max_recv_wr != 0 && state != IBV_QPS_RESET;
   int errnum = 0;
   for (ibv_recv_wr* request = &first; request != nullptr; request = request->next) {
-    errnum = takes && request->num_sge == 1 ? 0 : EINVAL;
+    errnum = takes && (request->num_sge == 0 || request->num_sge == 1) ? 0 : EINVAL;
     if (errnum == 0) {
-      const ibv_sge& piece = *request->sg_list;
+      const ibv_sge piece = request->num_sge == 1 ? *request->sg_list : ibv_sge{};
       const std::uint64_t position = received_.posted;
       const auto posted =
           wire::post_receive(queues_.receive, received_, {piece.addr, piece.length, piece.lkey});

@@ -134,6 +134,16 @@ class VerbsSuite : public testing::TestWithParam<bool> {
     ASSERT_EQ(doca_verbs_bridge_post_send(pair, &made, &bad), 0);
     ASSERT_EQ(bad, nullptr);
   }
+  /// A receive at other_ without a buffer, or with one of no bytes.
+  void post_empty_receive(int pieces) const {
+    ibv_sge none = piece(kHalf, 0);
+    ibv_recv_wr made{};
+    made.wr_id = 5;
+    made.sg_list = &none;
+    made.num_sge = pieces;
+    ibv_recv_wr* bad = nullptr;
+    ASSERT_EQ(doca_verbs_bridge_post_recv(other_.pair, &made, &bad), 0);
+  }
   void post_receive(doca_verbs_qp* pair, std::uint64_t id, std::size_t offset) const {
     ibv_sge into = piece(offset, kLength);
     ibv_recv_wr made{id, nullptr, &into, 1};
@@ -222,6 +232,16 @@ TEST_P(VerbsSuite, ListsOfRequestsGoRoundTheRing) {
   }
 }
 
+TEST_P(VerbsSuite, AnImmediateNeedsNoBuffer) {
+  ibv_sge from = piece(0, 8);
+  for (const int pieces : {0, 1}) {
+    post_empty_receive(pieces);
+    post(one_.pair, request(IBV_WR_RDMA_WRITE_WITH_IMM, 1, from));
+    expect(next(one_.sends), IBV_WC_RDMA_WRITE, 1);
+    expect(next(other_.receives), IBV_WC_RECV_RDMA_WITH_IMM, 5);
+  }
+}
+
 TEST_P(VerbsSuite, ARefusedRequestSaysWhich) {
   ibv_sge from = piece(0, 8);
   std::vector<ibv_sge> too_many(1000, from);
@@ -262,6 +282,13 @@ INSTANTIATE_TEST_SUITE_P(Card, VerbsSuite, testing::Values(true));
 /// Only queues with a UAR can do these.
 class CardVerbsTest : public VerbsSuite {};
 INSTANTIATE_TEST_SUITE_P(Card, CardVerbsTest, testing::Values(true));
+
+TEST_P(CardVerbsTest, AReceiveWithoutBytesTakesNoData) {
+  ibv_sge from = piece(0, 8);
+  post_empty_receive(1);
+  post(one_.pair, request(IBV_WR_SEND, 1, from));
+  EXPECT_EQ(next(other_.receives).status, IBV_WC_LOC_LEN_ERR);
+}
 
 TEST_P(CardVerbsTest, AFullQueueTakesNoMore) {
   ibv_sge from = piece(0, 8);

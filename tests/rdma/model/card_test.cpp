@@ -283,6 +283,15 @@ TEST_F(CardTest, AMessageThatIsLongerThanItsReceiveFailsAtBothEnds) {
   EXPECT_EQ(other_.poll_receive().value().syndrome, Syndrome::local_length);
 }
 
+// For a card a length of 0 is 2^31: post_receive() must not hand one over.
+TEST_F(CardTest, AReceiveWithoutBytesTakesNoData) {
+  ASSERT_EQ(other_.post_receive(there_.local(0, 0)), Posted::done);
+  const LocalBuffer buffer = here_.local(0, 8);
+  go(work_of(Opcode::send, &buffer, 1));
+  EXPECT_EQ(one_.poll().value().syndrome, Syndrome::remote_invalid_request);
+  EXPECT_EQ(other_.poll_receive().value().syndrome, Syndrome::local_length);
+}
+
 TEST_F(CardTest, WithoutAReceiveItCanFail) {
   card_.set_fail_without_receive(true);
   const LocalBuffer buffer = here_.local(0, 8);
