@@ -220,10 +220,10 @@ doca_error_t doca_verbs_qp_attr_set_ah_attr(struct doca_verbs_qp_attr* qp_attr,
 
 /// Changes the attributes that `attr_mask` names, of doca_verbs_qp_attr_mask. A new state needs:
 /// INIT the port; RTR the peer's number and address, the MTU, the timer and the sequence number;
-/// RTS the sequence number, the timeout and both retries. In each direction one read is outstanding
-/// at a time. DOCA_ERROR_INVALID_VALUE if one is missing or without a next state,
-/// DOCA_ERROR_BAD_STATE if the state does not follow the present one, DOCA_ERROR_NOT_SUPPORTED for
-/// RST with an external UAR.
+/// RTS the sequence number, the timeout and both retries. INIT also takes the rights; further
+/// attributes of the mask have no effect. In each direction one read is outstanding at a time.
+/// DOCA_ERROR_INVALID_VALUE if one is missing or without a next state, DOCA_ERROR_BAD_STATE if the
+/// state does not follow the present one, DOCA_ERROR_NOT_SUPPORTED for RST with an external UAR.
 doca_error_t doca_verbs_qp_modify(struct doca_verbs_qp* verbs_qp,
                                   struct doca_verbs_qp_attr* qp_attr, int attr_mask);
 

@@ -155,11 +155,13 @@ void change_state(doca_verbs_qp& pair, const doca_verbs_qp_attr& wanted, int mas
       allowed(wanted.allow_remote_read, DOCA_VERBS_QP_ATTR_ALLOW_REMOTE_READ,
               IBV_ACCESS_REMOTE_READ);
   attributes.path_mtu = static_cast<ibv_mtu>(IBV_MTU_256 + wanted.mtu);
-  attributes.ah_attr = wanted.peer.path(wanted.port);
+  const std::uint8_t port = change.native == IBV_QPS_INIT ? wanted.port : pair.port;
+  attributes.ah_attr = wanted.peer.path(port);
   attributes.max_rd_atomic = 1;
   attributes.max_dest_rd_atomic = 1;
   pair.modify(attributes, IBV_QP_STATE | change.mask);
   pair.state = change.native;
+  pair.port = port;
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ struct doca_verbs_qp {
   virtual int post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept = 0;
 
   ibv_qp_state state = IBV_QPS_RESET;
+  std::uint8_t port = 1;  ///< since INIT
 
  protected:
   /// The queues of its completions, which were made in the same way as it is.

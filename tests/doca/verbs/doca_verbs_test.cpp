@@ -183,6 +183,22 @@ TEST_F(DocaVerbsTest, AQueuePairNeedsItsObjects) {
   EXPECT_EQ(create_with([](auto*) {}), DOCA_ERROR_NOT_SUPPORTED);
 }
 
+// A program may use new attributes for each step.
+TEST_F(DocaVerbsTest, ThePortOfAPathIsThatOfInit) {
+  doca_verbs_qp* const pair = make_qp(context_, pd_, cq_, cq_);
+  doca_verbs_ah_attr* const address = make_address(context_, fake().gids[0].gid.raw, 3);
+  const QpAttributes first;
+  EXPECT_EQ(doca_verbs_qp_attr_set_port_num(first.get(), 2), DOCA_SUCCESS);
+  EXPECT_EQ(doca_verbs_qp_attr_set_next_state(first.get(), DOCA_VERBS_QP_STATE_INIT), DOCA_SUCCESS);
+  EXPECT_EQ(doca_verbs_qp_modify(pair, first.get(), kInitMask), DOCA_SUCCESS);
+  QpAttributes second;
+  second.set_peer(77, address);
+  EXPECT_EQ(second.move(pair, DOCA_VERBS_QP_STATE_RTR, kReceiveMask), DOCA_SUCCESS);
+  EXPECT_EQ(fake().queue_pairs.at(0)->modified.at(1).ah_attr.port_num, 2);
+  EXPECT_EQ(doca_verbs_qp_destroy(pair), DOCA_SUCCESS);
+  EXPECT_EQ(doca_verbs_ah_attr_destroy(address), DOCA_SUCCESS);
+}
+
 TEST_F(DocaVerbsTest, AttributesReachTheDevice) {
   doca_verbs_qp* const pair = make_qp(context_, pd_, cq_, cq_);
   const FakeQueuePair& native = *fake().queue_pairs.at(0);
