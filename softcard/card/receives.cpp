@@ -10,7 +10,7 @@ using kernels::rdma::Segment;
 /// The key of the segment that ends an entry with fewer buffers than there is room for
 /// (MLX5_INVALID_LKEY).
 constexpr std::uint32_t kNoMore = 0x100;
-/// What a length of 0 stands for.
+/// The length that a 0 stands for.
 constexpr std::uint32_t kLongest = 1U << 31;
 
 std::uint32_t load(const std::uint32_t& word) {
