@@ -215,7 +215,8 @@ class DocaGpuFaultTest : public DocaGpuTest, public testing::WithParamInterface<
   /// Writes `count` requests as a kernel without the header would.
   static void write(offload_gpu_comch_queue& queue, offload_gpu_comch_request request,
                     std::uint32_t count = 1) {
-    queue.requests[queue.requested & queue.mask] = request;
+    // The claim of too many is the only fault.
+    for (std::uint32_t i = 0; i < std::min(count, queue.mask + 1); ++i) queue.requests[i] = request;
     queue.requested += count;
     offload_gpu_comch_store(&queue.words->requests, queue.requested);
   }
@@ -234,6 +235,7 @@ TEST_P(DocaGpuFaultTest, WhatAKernelWritesIsChecked) {
   offload_gpu_comch_queue& posts = own_consumer_->queue;
   offload_gpu_comch_queue& sends = own_producer_->queue;
   offload_gpu_comch_request request = valid(0, kSize * kCount);
+  const std::uint32_t from_key = key_of(from_.mmap);
   switch (GetParam()) {
     case 0: write(posts, valid(0, kSize * kCount + 1)); break;
     case 1: write(posts, valid(kSize * kCount + 1, 0)); break;
@@ -247,14 +249,20 @@ TEST_P(DocaGpuFaultTest, WhatAKernelWritesIsChecked) {
     case 9: request.immediate_length = 33, write(sends, request); break;
     case 10: write(sends, request, sends.mask + 2); break;
     case 11: request.address = UINT64_MAX, write(sends, request); break;
+    case 12:  // of another mmap
+      request = valid(0, 1);
+      request.address = reinterpret_cast<std::uintptr_t>(from_.bytes.data());
+      request.mkey = from_key;
+      write(posts, request);
+      break;
     default: FAIL();
   }
   EXPECT_EQ(error_of_kernel(), DOCA_ERROR_IO_FAILED);
-  const End& end = GetParam() < 6 ? kernel_consumer_end_ : kernel_producer_end_;
+  const End& end = GetParam() < 6 || GetParam() == 12 ? kernel_consumer_end_ : kernel_producer_end_;
   EXPECT_TRUE(run_until([&] { return end.state() == DOCA_CTX_STATE_IDLE; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DocaGpuFaultTest, testing::Range(0, 12));
+INSTANTIATE_TEST_SUITE_P(All, DocaGpuFaultTest, testing::Range(0, 13));
 
 TEST_F(DocaGpuTest, ItTakesTheWholeOfItsMemory) {
   start_all();
