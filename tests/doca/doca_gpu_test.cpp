@@ -83,6 +83,8 @@ TEST_F(DocaGpuTest, AKernelFindsTheBuffersOfAnArray) {
   // One byte too far, also by an overflow.
   ASSERT_EQ(doca_buf_arr_set_params(array_, memory_.mmap, kSize, 1), DOCA_SUCCESS);
   EXPECT_EQ(doca_buf_arr_start(array_), DOCA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(doca_buf_arr_set_params(array_, memory_.mmap, 1, kSize * kCount + 1), DOCA_SUCCESS);
+  EXPECT_EQ(doca_buf_arr_start(array_), DOCA_ERROR_INVALID_VALUE);
   ASSERT_EQ(doca_buf_arr_set_params(array_, memory_.mmap, SIZE_MAX / 2 + 1, 0), DOCA_SUCCESS);
   EXPECT_EQ(doca_buf_arr_start(array_), DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_buf_arr_create(0, &array_), DOCA_ERROR_INVALID_VALUE);
