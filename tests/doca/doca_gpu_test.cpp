@@ -316,25 +316,28 @@ class DocaGpuProcessTest : public DocaGpuTest {
     return text;
   }
   /// Runs `ready` between turns of the client and its ends.
-  bool turn_until(const std::function<bool()>& ready) {
+  bool turn_until(Side& own, const std::function<bool()>& ready) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!ready() && std::chrono::steady_clock::now() < end) {
-      client_side_.turn();
+      own.turn();
       turn_ends();
     }
     return ready();
   }
+  /// The engines of the fixture are the parent's, too: they are not used.
   int run_kernel_process() {
-    if (doca_ctx_start(client_side_.ctx) != DOCA_ERROR_IN_PROGRESS) return 1;
-    if (!turn_until([&] { return client_side_.state() == DOCA_CTX_STATE_RUNNING; })) return 2;
-    EXPECT_EQ(doca_comch_client_get_connection(client_, &client_side_.connection), DOCA_SUCCESS);
+    Side own;
+    doca_comch_client* const client = make_client(own, kName);
+    if (doca_ctx_start(own.ctx) != DOCA_ERROR_IN_PROGRESS) return 1;
+    if (!turn_until(own, [&] { return own.state() == DOCA_CTX_STATE_RUNNING; })) return 2;
+    EXPECT_EQ(doca_comch_client_get_connection(client, &client_side_.connection), DOCA_SUCCESS);
     kernel_consumer_ = make_kernel_consumer();
     kernel_producer_ = make_kernel_producer();
     EXPECT_EQ(doca_ctx_start(kernel_consumer_end_.ctx), DOCA_ERROR_IN_PROGRESS);
     EXPECT_EQ(doca_ctx_start(kernel_producer_end_.ctx), DOCA_SUCCESS);
-    if (!turn_until([&] {
+    if (!turn_until(own, [&] {
           return kernel_consumer_end_.state() == DOCA_CTX_STATE_RUNNING &&
-                 client_side_.new_consumers.size() == 1;
+                 own.new_consumers.size() == 1;
         })) {
       return 3;
     }
@@ -342,7 +345,7 @@ class DocaGpuProcessTest : public DocaGpuTest {
     EXPECT_EQ(doca_comch_producer_get_gpu_handle(kernel_producer_, &own_producer_), DOCA_SUCCESS);
     make_array();
     // No turns from here on: the library's thread moves the messages.
-    const std::uint32_t peer = client_side_.new_consumers[0];
+    const std::uint32_t peer = own.new_consumers[0];
     doca_error_t status =
         doca_dev_gpu_comch_consumer_post_recv(own_consumer_, mkey_, address_, kSize);
     for (std::size_t i = 0; i < kMessages && status == DOCA_SUCCESS; ++i) {
@@ -370,7 +373,7 @@ class DocaGpuProcessTest : public DocaGpuTest {
     status = doca_dev_gpu_comch_consumer_recv_wait(own_consumer_, &mkey, &address, &length, nullptr,
                                                    nullptr, DOCA_GPU_COMCH_WAIT_FLAG_B);
     if (status != DOCA_ERROR_IO_FAILED) return 6;
-    return testing::Test::HasFailure() ? 7 : 0;
+    ::_exit(testing::Test::HasFailure() ? 7 : 0);
   }
 };
 
