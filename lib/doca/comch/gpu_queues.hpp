@@ -37,10 +37,14 @@ class GpuPath : protected GpuQueue {
   ~GpuPath() = default;
 
   void fail(const char* why) noexcept final;
+  /// Keeps the reason of a failure that publish_failure() shows to the kernel in the same turn.
+  void keep_failure(const char* why) noexcept;
+  void publish_failure() noexcept;
 
   GpuUse gpu_;
   GpuMover& mover_;
   GpuRing ring_;
+  bool is_failing_ = false;  ///< keep_failure() was called
 
  private:
   std::string why_;
