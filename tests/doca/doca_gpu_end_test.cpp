@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -14,6 +15,71 @@
 
 namespace offload::doca {
 namespace {
+
+/// The stop of a kernel's producer while its message, which fills the system's buffers, is sent.
+class DocaGpuStopTest : public DocaGpuTest {
+ protected:
+  using Clock = std::chrono::steady_clock;
+
+  /// Begins a message to the server's consumer, then stops the producer.
+  void stop_while_sending() {
+    start_all();
+    std::fill(from_.bytes.begin(), from_.bytes.end(), 'x');
+    ASSERT_EQ(post(to_.empty(0, kMemory)), DOCA_SUCCESS);
+    const auto address = reinterpret_cast<std::uintptr_t>(from_.bytes.data());
+    ASSERT_EQ(doca_dev_gpu_comch_producer_send(own_producer_, key_of(from_.mmap), address, kMemory,
+                                               nullptr, 0, id_, 1),
+              DOCA_SUCCESS);
+    std::uint32_t count = 0;
+    ASSERT_TRUE(run_until([&] {
+      EXPECT_EQ(doca_mmap_get_num_bufs(from_.mmap, &count), DOCA_SUCCESS);
+      return count == 1;
+    }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until the sending has begun
+    begin_ = Clock::now();
+    EXPECT_EQ(doca_ctx_stop(kernel_producer_end_.ctx), DOCA_ERROR_IN_PROGRESS);
+    EXPECT_LT(Clock::now() - begin_, std::chrono::milliseconds(400)) << "the stop waits";
+    std::uint64_t id = 0;
+    EXPECT_EQ(doca_dev_gpu_comch_producer_poll(own_producer_, &id, DOCA_GPU_COMCH_WAIT_FLAG_NB),
+              DOCA_ERROR_BAD_STATE);
+  }
+  [[nodiscard]] bool is_idle() const { return kernel_producer_end_.state() == DOCA_CTX_STATE_IDLE; }
+
+  Clock::time_point begin_;  ///< of the stop
+};
+
+TEST_F(DocaGpuStopTest, AMessageThatHasBegunIsSent) {
+  stop_while_sending();
+  ASSERT_TRUE(run_until([&] { return is_idle() && receiver_.texts.size() == 1; }));
+  EXPECT_EQ(receiver_.results[0], DOCA_SUCCESS);
+  EXPECT_TRUE(receiver_.texts[0] == std::string(kMemory, 'x'));
+}
+
+TEST_F(DocaGpuStopTest, AConsumerThatTakesNoBytesLosesItsStream) {
+  stop_while_sending();
+  while (!is_idle() && Clock::now() < begin_ + std::chrono::seconds(20)) {
+    kernel_producer_end_.turn();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(is_idle());
+  EXPECT_GE(Clock::now() - begin_, std::chrono::milliseconds(450));
+  ASSERT_TRUE(run_until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }));
+  EXPECT_NE(receiver_.results[0], DOCA_SUCCESS);
+}
+
+TEST_F(DocaGpuStopTest, AConsumerThatIsTooSlowLosesItsStream) {
+  stop_while_sending();
+  while (!is_idle() && Clock::now() < begin_ + std::chrono::seconds(20)) {
+    receiver_.turn();
+    kernel_producer_end_.turn();
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  }
+  EXPECT_TRUE(is_idle());
+  EXPECT_GE(Clock::now() - begin_, std::chrono::seconds(3));
+  EXPECT_LT(Clock::now() - begin_, std::chrono::seconds(8));
+  ASSERT_TRUE(run_until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }));
+  EXPECT_NE(receiver_.results[0], DOCA_SUCCESS);
+}
 
 /// The end of a peer, as a kernel in another process sees it.
 class DocaGpuPeerEndTest : public DocaGpuTest {
@@ -42,9 +108,9 @@ class DocaGpuPeerEndTest : public DocaGpuTest {
     EXPECT_EQ(doca_comch_consumer_get_gpu_handle(kernel_consumer_, &own_consumer_), DOCA_SUCCESS);
     make_array();
     for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(doca_dev_gpu_comch_consumer_post_recv(own_consumer_, mkey_, address_ + i * kSize,
-                                                      kSize),
-                DOCA_SUCCESS);
+      EXPECT_EQ(
+          doca_dev_gpu_comch_consumer_post_recv(own_consumer_, mkey_, address_ + i * kSize, kSize),
+          DOCA_SUCCESS);
     }
     std::uint32_t count = 0;
     if (!turn_until([&] {
@@ -60,8 +126,8 @@ class DocaGpuPeerEndTest : public DocaGpuTest {
       std::uint32_t length = 0;
       std::uintptr_t address = 0;
       if (doca_dev_gpu_comch_consumer_recv_wait(own_consumer_, &mkey, &address, &length, nullptr,
-                                                nullptr, DOCA_GPU_COMCH_WAIT_FLAG_B) !=
-          DOCA_SUCCESS) {
+                                                nullptr,
+                                                DOCA_GPU_COMCH_WAIT_FLAG_B) != DOCA_SUCCESS) {
         return 6;
       }
       EXPECT_EQ(std::string(reinterpret_cast<const char*>(address), length), expected);
@@ -70,8 +136,8 @@ class DocaGpuPeerEndTest : public DocaGpuTest {
     std::uint32_t length = 0;
     std::uintptr_t address = 0;
     if (doca_dev_gpu_comch_consumer_recv_wait(own_consumer_, &mkey, &address, &length, nullptr,
-                                              nullptr, DOCA_GPU_COMCH_WAIT_FLAG_B) !=
-        DOCA_ERROR_IO_FAILED) {
+                                              nullptr,
+                                              DOCA_GPU_COMCH_WAIT_FLAG_B) != DOCA_ERROR_IO_FAILED) {
       return 7;
     }
     ::_exit(testing::Test::HasFailure() ? 8 : 0);

@@ -91,13 +91,19 @@ class GpuReceiver final : public GpuPath {
 class GpuSender final : public GpuPath {
  public:
   GpuSender(doca_gpu& gpu, std::uint32_t entries) : GpuPath(gpu, entries) {}
-  ~GpuSender() { end(); }
+  ~GpuSender() { abandon(); }
 
   /// `connection` lives until the end.
   void begin(ComchConnection& connection, std::uint32_t producer);
-  /// Ends the calls of kernels with DOCA_ERROR_BAD_STATE. A message that has begun is sent, or its
-  /// stream closed if the consumer takes no bytes for half a second.
+  /// Ends the calls of kernels with DOCA_ERROR_BAD_STATE, and drops the messages that have not
+  /// begun. The context's thread sends the rest of one that has.
   void end() noexcept;
+  /// Returns whether a message is being sent; it may become false on another producer's thread.
+  [[nodiscard]] bool is_sending() const noexcept;
+  /// Continues the message after end(). Returns whether there was progress.
+  bool flush() noexcept;
+  /// Ends at once, and closes the stream of a message that is being sent.
+  void abandon() noexcept;
 
  private:
   /// A message, and its bytes as far as they were copied from the GPU.

@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 
-#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "doca/comch/data_contexts.hpp"
 #include "doca/comch/gpu_queues.hpp"
@@ -17,8 +14,6 @@ using Progress = RemoteConsumer::Progress;
 
 namespace {
 
-/// The time without progress after which a stop gives up its messages.
-constexpr core::Duration kLongestHalt = std::chrono::milliseconds(500);
 /// The bytes of messages that are kept, if there are several.
 constexpr std::size_t kMostKept = std::size_t{8} * 1024 * 1024;
 
@@ -33,23 +28,26 @@ void GpuSender::begin(ComchConnection& connection, std::uint32_t producer) {
 void GpuSender::end() noexcept {
   if (connection_ != nullptr) mover_.remove(*this);
   if (!has_failed()) ring_.set_state(DOCA_ERROR_BAD_STATE);
-  if (!outgoing_.empty() && outgoing_.front().consumer) {
-    const Outgoing& begun = outgoing_.front();
-    core::TimePoint until = core::Clock::now() + kLongestHalt;
-    // Acquire: pairs with the store at the end of the sending.
-    while (begun.progress.load(std::memory_order_acquire) == Progress::sending) {
-      if (begun.consumer->flush()) {
-        until = core::Clock::now() + kLongestHalt;
-      } else if (core::Clock::now() > until) {
-        begun.consumer->close();
-      } else {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-    }
-  }
-  outgoing_.clear();
-  copies_.clear();
   connection_ = nullptr;
+  copies_.clear();
+  const std::size_t begun = is_sending() ? 1 : 0;
+  while (outgoing_.size() > begun) outgoing_.pop_back();
+}
+
+bool GpuSender::is_sending() const noexcept {
+  return !outgoing_.empty() && outgoing_.front().consumer &&
+         // Acquire: pairs with the store at the end of the sending.
+         outgoing_.front().progress.load(std::memory_order_acquire) == Progress::sending;
+}
+
+bool GpuSender::flush() noexcept {
+  return is_sending() && outgoing_.front().consumer->flush();
+}
+
+void GpuSender::abandon() noexcept {
+  end();
+  if (is_sending()) outgoing_.front().consumer->close();
+  outgoing_.clear();
 }
 
 bool GpuSender::gather(GpuStaging& staging) noexcept {
