@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -79,6 +82,35 @@ TEST_F(DocaGpuStopTest, AConsumerThatIsTooSlowLosesItsStream) {
   EXPECT_LT(Clock::now() - begin_, std::chrono::seconds(8));
   ASSERT_TRUE(run_until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }));
   EXPECT_NE(receiver_.results[0], DOCA_SUCCESS);
+}
+
+TEST(DocaGpu, ASizeAndItsAlignmentDoNotOverflow) {
+  const HostGpu gpu;
+  void* own = nullptr;
+  EXPECT_EQ(
+      doca_gpu_mem_alloc(gpu.gpu, SIZE_MAX - 4000, 4096, DOCA_GPU_MEM_TYPE_GPU, &own, nullptr),
+      DOCA_ERROR_NO_MEMORY);
+  EXPECT_EQ(own, nullptr);
+}
+
+TEST_F(ComchTest, GpusComeAndGoWhileAnMmapAsksThem) {
+  Memory memory(host_, 4096);
+  ::setenv("OFFLOAD_DOCA_GPUS", kGpu, 1);
+  std::atomic<bool> is_over{false};
+  std::jthread other([&] {
+    for (int i = 0; i < 2000; ++i) {
+      std::array<doca_gpu*, 16> gpus{};
+      for (doca_gpu*& gpu : gpus) EXPECT_EQ(doca_gpu_create(kGpu, &gpu), DOCA_SUCCESS);
+      for (doca_gpu* const gpu : gpus) EXPECT_EQ(doca_gpu_destroy(gpu), DOCA_SUCCESS);
+    }
+    is_over = true;
+  });
+  while (!is_over) {
+    ASSERT_EQ(doca_mmap_stop(memory.mmap), DOCA_SUCCESS);
+    ASSERT_EQ(doca_mmap_start(memory.mmap), DOCA_SUCCESS);
+  }
+  other.join();
+  ::unsetenv("OFFLOAD_DOCA_GPUS");
 }
 
 /// The end of a peer, as a kernel in another process sees it.
