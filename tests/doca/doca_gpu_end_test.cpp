@@ -10,7 +10,10 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -82,6 +85,34 @@ TEST_F(DocaGpuStopTest, AConsumerThatIsTooSlowLosesItsStream) {
   EXPECT_LT(Clock::now() - begin_, std::chrono::seconds(8));
   ASSERT_TRUE(run_until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }));
   EXPECT_NE(receiver_.results[0], DOCA_SUCCESS);
+}
+
+/// The process's threads.
+std::set<std::string> threads() {
+  std::set<std::string> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    all.insert(entry.path().filename());
+  }
+  return all;
+}
+
+TEST_F(DocaGpuTest, ItsThreadTakesNoSignals) {
+  const std::set<std::string> former = threads();
+  start_all();
+  std::size_t added = 0;
+  for (const std::string& thread : threads()) {
+    if (former.contains(thread)) continue;
+    ++added;
+    std::ifstream status("/proc/self/task/" + thread + "/status");
+    std::string line;
+    while (std::getline(status, line) && !line.starts_with("SigBlk:")) {
+    }
+    const std::uint64_t blocked = std::stoull(line.substr(7), nullptr, 16);
+    for (const int number : {SIGINT, SIGTERM, SIGALRM, SIGUSR1}) {
+      EXPECT_NE(blocked & (std::uint64_t{1} << (number - 1)), 0) << number;
+    }
+  }
+  EXPECT_EQ(added, 1);
 }
 
 TEST(DocaGpu, ASizeAndItsAlignmentDoNotOverflow) {
