@@ -87,6 +87,25 @@ TEST_F(DocaGpuStopTest, AConsumerThatIsTooSlowLosesItsStream) {
   EXPECT_NE(receiver_.results[0], DOCA_SUCCESS);
 }
 
+TEST_F(DocaGpuTest, AnIdleProducerLearnsThatItsPeerIsGone) {
+  start_all();
+  EXPECT_EQ(doca_comch_server_disconnect(server_, server_side_.connection), DOCA_SUCCESS);
+  EXPECT_TRUE(run_until([&] { return kernel_producer_end_.state() == DOCA_CTX_STATE_IDLE; },
+                        std::chrono::seconds(5)));
+  std::uint64_t id = 0;
+  EXPECT_EQ(doca_dev_gpu_comch_producer_poll(own_producer_, &id, DOCA_GPU_COMCH_WAIT_FLAG_NB),
+            DOCA_ERROR_IO_FAILED);
+}
+
+TEST_F(DocaGpuTest, AConsumerNeedsAStartedMmap) {
+  connect();
+  kernel_consumer_ = make_kernel_consumer();
+  ASSERT_EQ(doca_mmap_stop(memory_.mmap), DOCA_SUCCESS);
+  EXPECT_EQ(doca_ctx_start(kernel_consumer_end_.ctx), DOCA_ERROR_BAD_STATE);
+  ASSERT_EQ(doca_mmap_start(memory_.mmap), DOCA_SUCCESS);
+  EXPECT_EQ(doca_ctx_start(kernel_consumer_end_.ctx), DOCA_ERROR_IN_PROGRESS);
+}
+
 /// The process's threads.
 std::set<std::string> threads() {
   std::set<std::string> all;

@@ -98,6 +98,8 @@ class GpuSender final : public GpuPath {
   /// Ends the calls of kernels with DOCA_ERROR_BAD_STATE, and drops the messages that have not
   /// begun. The context's thread sends the rest of one that has.
   void end() noexcept;
+  /// Fails it, as the peer is gone. The context's thread.
+  void lose() noexcept;
   /// Returns whether a message is being sent; it may become false on another producer's thread.
   [[nodiscard]] bool is_sending() const noexcept;
   /// Continues the message after end(). Returns whether there was progress.

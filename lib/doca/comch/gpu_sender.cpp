@@ -34,6 +34,11 @@ void GpuSender::end() noexcept {
   while (outgoing_.size() > begun) outgoing_.pop_back();
 }
 
+void GpuSender::lose() noexcept {
+  mover_.remove(*this);
+  fail("the peer is gone");
+}
+
 bool GpuSender::is_sending() const noexcept {
   return !outgoing_.empty() && outgoing_.front().consumer &&
          // Acquire: pairs with the store at the end of the sending.
@@ -110,6 +115,9 @@ bool GpuSender::pass_on() noexcept {
     }
   } catch (const Error& error) {
     fail(error.what());
+    return true;
+  } catch (const std::bad_alloc&) {
+    fail("there is no memory");
     return true;
   }
   if (worked) ring_.publish();

@@ -64,6 +64,7 @@ Status ProducerContext::on_submit(progress::Task& task) noexcept {
 }
 
 bool ProducerContext::on_poll(std::size_t most) {
+  if (sender_ != nullptr && state() == State::running && !connection_->is_open()) sender_->lose();
   if (sender_ != nullptr && sender_->has_failed() && state() == State::running) {
     core::log_info("{} {}: it cannot go on: {}", name(), id_, sender_->why());
     lost_(user_data_);
