@@ -106,6 +106,27 @@ TEST_F(DocaGpuTest, AConsumerNeedsAStartedMmap) {
   EXPECT_EQ(doca_ctx_start(kernel_consumer_end_.ctx), DOCA_ERROR_IN_PROGRESS);
 }
 
+TEST_F(DocaGpuTest, AFailedStartEndsTheWaitsOfAKernel) {
+  connect();
+  kernel_consumer_ = make_kernel_consumer();
+  kernel_producer_ = make_kernel_producer();
+  EXPECT_EQ(doca_comch_server_disconnect(server_, server_side_.connection), DOCA_SUCCESS);
+  ASSERT_TRUE(run_until([&] { return client_side_.state() == DOCA_CTX_STATE_IDLE; }));
+  EXPECT_EQ(doca_ctx_start(kernel_consumer_end_.ctx), DOCA_ERROR_NOT_CONNECTED);
+  EXPECT_EQ(doca_ctx_start(kernel_producer_end_.ctx), DOCA_ERROR_NOT_CONNECTED);
+  ASSERT_EQ(doca_comch_consumer_get_gpu_handle(kernel_consumer_, &own_consumer_), DOCA_SUCCESS);
+  ASSERT_EQ(doca_comch_producer_get_gpu_handle(kernel_producer_, &own_producer_), DOCA_SUCCESS);
+  std::uint32_t mkey = 0;
+  std::uint32_t length = 0;
+  std::uintptr_t address = 0;
+  std::uint64_t id = 0;
+  EXPECT_EQ(doca_dev_gpu_comch_consumer_recv_wait(own_consumer_, &mkey, &address, &length, nullptr,
+                                                  nullptr, DOCA_GPU_COMCH_WAIT_FLAG_NB),
+            DOCA_ERROR_BAD_STATE);
+  EXPECT_EQ(doca_dev_gpu_comch_producer_poll(own_producer_, &id, DOCA_GPU_COMCH_WAIT_FLAG_NB),
+            DOCA_ERROR_BAD_STATE);
+}
+
 /// The process's threads.
 std::set<std::string> threads() {
   std::set<std::string> all;

@@ -111,11 +111,14 @@ class GpuSender final : public GpuPath {
   /// A message, and its bytes as far as they were copied from the GPU.
   struct Outgoing {
     Outgoing(const offload_gpu_comch_request& sent, MemoryUse use)
-        : request(sent), memory(std::move(use)), bytes(sent.length) {}
+        : request(sent),
+          memory(std::move(use)),
+          bytes(std::make_unique_for_overwrite<std::byte[]>(sent.length)) {}
+    [[nodiscard]] std::size_t length() const noexcept { return request.length; }
 
     offload_gpu_comch_request request;
     MemoryUse memory;
-    std::vector<std::byte> bytes;
+    std::unique_ptr<std::byte[]> bytes;
     std::size_t asked = 0;                     ///< bytes whose copies have begun
     std::size_t copied = 0;                    ///< bytes that are in `bytes`
     std::shared_ptr<RemoteConsumer> consumer;  ///< since the sending has begun

@@ -88,8 +88,8 @@ bool GpuSender::read_sends() {
 
 void GpuSender::begin_copies(GpuStaging& staging) {
   for (Outgoing& message : outgoing_) {
-    if (message.asked == message.bytes.size()) continue;
-    const std::span<std::byte> piece = staging.take(message.bytes.size() - message.asked);
+    if (message.asked == message.length()) continue;
+    const std::span<std::byte> piece = staging.take(message.length() - message.asked);
     if (piece.empty()) return;
     copies_.push_back({&message, piece});
     gpu_->copy_out(piece.data(), message.memory.bytes().data() + message.asked, piece.size());
@@ -101,7 +101,7 @@ bool GpuSender::pass_on() noexcept {
   if (has_failed()) return false;
   bool worked = false;
   for (const Copy& copy : std::exchange(copies_, {})) {
-    std::memcpy(copy.of->bytes.data() + copy.of->copied, copy.from.data(), copy.from.size());
+    std::memcpy(copy.of->bytes.get() + copy.of->copied, copy.from.data(), copy.from.size());
     copy.of->copied += copy.from.size();
   }
   try {
@@ -126,7 +126,7 @@ bool GpuSender::pass_on() noexcept {
 
 bool GpuSender::send_oldest() {
   Outgoing& message = outgoing_.front();
-  if (message.copied != message.bytes.size()) return false;
+  if (message.copied != message.length()) return false;
   if (!message.consumer) {
     auto consumer = connection_->find_consumer(message.request.consumer);
     if (!consumer) throw Error(ErrorCode::not_connected, "the peer has no such consumer");
@@ -135,7 +135,7 @@ bool GpuSender::send_oldest() {
     if (message.request.immediate_length != 0) {
       pieces[count++] = {message.request.immediate, message.request.immediate_length};
     }
-    if (!message.bytes.empty()) pieces[count++] = {message.bytes.data(), message.bytes.size()};
+    if (message.length() != 0) pieces[count++] = {message.bytes.get(), message.length()};
     const core::Status status = consumer->send(std::span(pieces).first(count), producer_,
                                                message.request.immediate_length, message.progress);
     if (!status.ok()) {

@@ -26,6 +26,7 @@ constexpr core::Duration kLongestStop = std::chrono::seconds(5);
 
 progress::Context::Step ProducerContext::on_start() {
   if (!connection_->is_open()) {
+    if (sender_ != nullptr) sender_->abandon();  // a kernel may have its handle
     throw core::Error(ErrorCode::not_connected, "the connection is closed");
   }
   if (sender_ != nullptr) sender_->begin(*connection_.operator->(), id_);
