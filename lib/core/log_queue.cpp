@@ -6,29 +6,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <utility>
 
+#include "core/process/signals_blocked.hpp"
 #include "core/process/thread.hpp"
 
 namespace offload::core {
 namespace {
-
-/// Blocks every signal in the threads that are made while it lives.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &former_);
-  }
-  SignalsBlocked& operator=(SignalsBlocked&&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
-
- private:
-  sigset_t former_{};
-};
 
 /// Returns how many bytes of `text` could be written.
 std::size_t write_all(int fd, std::string_view text) noexcept {

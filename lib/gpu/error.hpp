@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <string>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -15,10 +16,10 @@ inline core::Cause cuda_cause(cudaError_t status) noexcept {
 }
 
 /// Throws Error (driver) for a failed call: "`action`: CUDA's words".
-inline void check_cuda(cudaError_t status, const std::string& action) {
+inline void check_cuda(cudaError_t status, std::string_view action) {
   if (status == cudaSuccess) return;
-  throw core::Error(core::ErrorCode::driver, action + ": " + cudaGetErrorString(status),
-                    cuda_cause(status));
+  throw core::Error(core::ErrorCode::driver,
+                    std::string(action) + ": " + cudaGetErrorString(status), cuda_cause(status));
 }
 
 /// Logs a failed call. For destructors, which do not throw.

@@ -108,6 +108,22 @@ class DocaGpuTest : public ComchDataTest {
     ASSERT_EQ(doca_gpu_dev_buf_get_mkey(buf, &mkey_), DOCA_SUCCESS);
     ASSERT_EQ(doca_gpu_dev_buf_get_addr(buf, &address_), DOCA_SUCCESS);
   }
+  /// Returns the key by which a kernel names the memory.
+  std::uint32_t key_of(doca_mmap* mmap) const {
+    doca_buf_arr* array = nullptr;
+    doca_gpu_buf_arr* handle = nullptr;
+    doca_gpu_buf* buf = nullptr;
+    std::uint32_t key = 0;
+    EXPECT_EQ(doca_buf_arr_create(1, &array), DOCA_SUCCESS);
+    EXPECT_EQ(doca_buf_arr_set_target_gpu(array, gpu_.gpu), DOCA_SUCCESS);
+    EXPECT_EQ(doca_buf_arr_set_params(array, mmap, 1, 0), DOCA_SUCCESS);
+    EXPECT_EQ(doca_buf_arr_start(array), DOCA_SUCCESS);
+    EXPECT_EQ(doca_buf_arr_get_gpu_handle(array, &handle), DOCA_SUCCESS);
+    EXPECT_EQ(doca_gpu_dev_buf_get_buf(handle, 0, &buf), DOCA_SUCCESS);
+    EXPECT_EQ(doca_gpu_dev_buf_get_mkey(buf, &key), DOCA_SUCCESS);
+    EXPECT_EQ(doca_buf_arr_destroy(array), DOCA_SUCCESS);
+    return key;
+  }
   doca_error_t send_to_kernel(const std::string& text, const std::string& immediate = "") {
     std::swap(producer_, server_end_producer_);
     std::swap(id_, kernel_id_);

@@ -43,7 +43,7 @@ inline Bytes copy_of(const void* data, std::size_t length) {
 }
 
 /// The end of a task: its user data, status and, of a receive, results.
-struct End {
+struct EndedTask {
   std::uint64_t user_data = 0;
   doca_error_t status = DOCA_SUCCESS;
   doca_rdma_opcode opcode = DOCA_RDMA_OPCODE_RECV_SEND;
@@ -229,7 +229,7 @@ class Peer {
   doca_mmap* remote = nullptr;
   doca_buf_inventory* inventory = nullptr;
   std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(kMemory);
-  std::vector<End> ended;
+  std::vector<EndedTask> ended;
   std::vector<doca_ctx_states> states;
   bool in_progress = false;
 
@@ -240,7 +240,7 @@ class Peer {
     if (result != DOCA_SUCCESS) doca_task_free(task);
     return result;
   }
-  static void took(doca_task* task, End end, doca_data user_data, doca_data ctx_data) {
+  static void took(doca_task* task, EndedTask end, doca_data user_data, doca_data ctx_data) {
     auto& self = *static_cast<Peer*>(ctx_data.ptr);
     EXPECT_TRUE(self.in_progress) << "a callback outside doca_pe_progress()";
     end.user_data = user_data.u64;
@@ -249,7 +249,7 @@ class Peer {
     doca_task_free(task);
   }
   static void on_received(doca_rdma_task_receive* task, doca_data user_data, doca_data ctx_data) {
-    End end;
+    EndedTask end;
     end.opcode = doca_rdma_task_receive_get_result_opcode(task);
     end.immediate = doca_rdma_task_receive_get_result_immediate_data(task);
     end.length = doca_rdma_task_receive_get_result_len(task);

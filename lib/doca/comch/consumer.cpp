@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/error.hpp"
 #include "doca/buf.hpp"
 #include "doca/comch/comch.hpp"
 #include "doca/comch/data_contexts.hpp"
@@ -46,6 +47,9 @@ struct doca_comch_consumer final : doca_ctx {
   }
   void configure() override {
     if (!gpu) return;
+    if (memory.get().key == 0) {
+      throw offload::core::Error(ErrorCode::bad_state, "the consumer's mmap is stopped");
+    }
     receiver = std::make_unique<GpuReceiver>(*gpu->get(), tasks.size(), memory.get().key);
     consumer.set_receiver(receiver.get());
   }

@@ -26,7 +26,12 @@ ConnectionUse::~ConnectionUse() {
 }
 
 progress::Context::Step ConsumerContext::on_start() {
-  own_ = connection_->add_consumer(*engine());
+  try {
+    own_ = connection_->add_consumer(*engine());
+  } catch (...) {
+    if (receiver_ != nullptr) receiver_->end();  // a kernel may have its handle
+    throw;
+  }
   head_ = {};
   missing_ = 0;
   is_in_message_ = has_head_ = false;

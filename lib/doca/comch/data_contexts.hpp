@@ -148,13 +148,16 @@ class ProducerContext final : public progress::Context {
   }
   core::Duration arm() override;
   bool complete_sent(std::size_t most);
+  /// Returns whether a message has begun that has not ended.
+  bool is_sending() noexcept;
 
   ConnectionUse connection_;
   std::uint32_t id_;
   LostCallback lost_;
   void* user_data_;
   GpuSender* sender_ = nullptr;
-  core::TimePoint end_of_stop_{};  ///< if no more bytes are sent until then
+  core::TimePoint end_of_halt_{};  ///< of a stop if no more bytes are sent until then
+  core::TimePoint end_of_stop_{};
 };
 
 }  // namespace offload::doca

@@ -37,10 +37,14 @@ class GpuPath : protected GpuQueue {
   ~GpuPath() = default;
 
   void fail(const char* why) noexcept final;
+  /// Keeps the reason of a failure that publish_failure() shows to the kernel in the same turn.
+  void keep_failure(const char* why) noexcept;
+  void publish_failure() noexcept;
 
   GpuUse gpu_;
   GpuMover& mover_;
   GpuRing ring_;
+  bool is_failing_ = false;  ///< keep_failure() was called
 
  private:
   std::string why_;
@@ -87,23 +91,34 @@ class GpuReceiver final : public GpuPath {
 class GpuSender final : public GpuPath {
  public:
   GpuSender(doca_gpu& gpu, std::uint32_t entries) : GpuPath(gpu, entries) {}
-  ~GpuSender() { end(); }
+  ~GpuSender() { abandon(); }
 
   /// `connection` lives until the end.
   void begin(ComchConnection& connection, std::uint32_t producer);
-  /// Ends the calls of kernels with DOCA_ERROR_BAD_STATE. A message that has begun is sent, or its
-  /// stream closed if the consumer takes no bytes for half a second.
+  /// Ends the calls of kernels with DOCA_ERROR_BAD_STATE, and drops the messages that have not
+  /// begun. The context's thread sends the rest of one that has.
   void end() noexcept;
+  /// Fails it, as the peer is gone. The context's thread.
+  void lose() noexcept;
+  /// Returns whether a message is being sent; it may become false on another producer's thread.
+  [[nodiscard]] bool is_sending() const noexcept;
+  /// Continues the message after end(). Returns whether there was progress.
+  bool flush() noexcept;
+  /// Ends at once, and closes the stream of a message that is being sent.
+  void abandon() noexcept;
 
  private:
   /// A message, and its bytes as far as they were copied from the GPU.
   struct Outgoing {
     Outgoing(const offload_gpu_comch_request& sent, MemoryUse use)
-        : request(sent), memory(std::move(use)), bytes(sent.length) {}
+        : request(sent),
+          memory(std::move(use)),
+          bytes(std::make_unique_for_overwrite<std::byte[]>(sent.length)) {}
+    [[nodiscard]] std::size_t length() const noexcept { return request.length; }
 
     offload_gpu_comch_request request;
     MemoryUse memory;
-    std::vector<std::byte> bytes;
+    std::unique_ptr<std::byte[]> bytes;
     std::size_t asked = 0;                     ///< bytes whose copies have begun
     std::size_t copied = 0;                    ///< bytes that are in `bytes`
     std::shared_ptr<RemoteConsumer> consumer;  ///< since the sending has begun

@@ -21,11 +21,20 @@ constexpr int kMessagesAtOnce = 256;
 
 void GpuPath::fail(const char* why) noexcept {
   if (has_failed()) return;
+  keep_failure(why);
+  publish_failure();
+}
+
+void GpuPath::keep_failure(const char* why) noexcept {
   try {
     why_ = why;
   } catch (const std::bad_alloc&) {
     why_.clear();
   }
+  is_failing_ = true;
+}
+
+void GpuPath::publish_failure() noexcept {
   ring_.set_state(DOCA_ERROR_IO_FAILED);
   has_failed_.store(true, std::memory_order_release);  // pairs with has_failed()
 }
@@ -50,9 +59,9 @@ bool GpuReceiver::gather(GpuStaging& staging) noexcept {
     for (int i = 0; i < kMessagesAtOnce && receive_one(staging); ++i) worked = true;
     return worked;
   } catch (const Error& error) {
-    fail(error.what());
+    keep_failure(error.what());
   } catch (const std::bad_alloc&) {
-    fail("there is no memory");
+    keep_failure("there is no memory");
   }
   return true;
 }
@@ -117,14 +126,19 @@ bool GpuReceiver::begin_message() {
   return true;
 }
 
+/// The kernel gets the messages that have arrived before a failure.
 bool GpuReceiver::pass_on() noexcept {
-  if (received_ == 0 || has_failed()) return false;
+  if (has_failed() || (received_ == 0 && !is_failing_)) return false;
   for (const offload_gpu_comch_event& event : events_) ring_.write(event);
   ring_.publish();
   events_.clear();
   posted_.erase(posted_.begin(), posted_.begin() + static_cast<std::ptrdiff_t>(received_));
   received_ = 0;
-  link_->flush();
+  if (is_failing_) {
+    publish_failure();
+  } else {
+    link_->flush();
+  }
   return true;
 }
 

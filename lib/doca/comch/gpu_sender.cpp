@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 
-#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "doca/comch/data_contexts.hpp"
 #include "doca/comch/gpu_queues.hpp"
@@ -17,8 +14,6 @@ using Progress = RemoteConsumer::Progress;
 
 namespace {
 
-/// The time without progress after which a stop gives up its messages.
-constexpr core::Duration kLongestHalt = std::chrono::milliseconds(500);
 /// The bytes of messages that are kept, if there are several.
 constexpr std::size_t kMostKept = std::size_t{8} * 1024 * 1024;
 
@@ -33,23 +28,31 @@ void GpuSender::begin(ComchConnection& connection, std::uint32_t producer) {
 void GpuSender::end() noexcept {
   if (connection_ != nullptr) mover_.remove(*this);
   if (!has_failed()) ring_.set_state(DOCA_ERROR_BAD_STATE);
-  if (!outgoing_.empty() && outgoing_.front().consumer) {
-    const Outgoing& begun = outgoing_.front();
-    core::TimePoint until = core::Clock::now() + kLongestHalt;
-    // Acquire: pairs with the store at the end of the sending.
-    while (begun.progress.load(std::memory_order_acquire) == Progress::sending) {
-      if (begun.consumer->flush()) {
-        until = core::Clock::now() + kLongestHalt;
-      } else if (core::Clock::now() > until) {
-        begun.consumer->close();
-      } else {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-    }
-  }
-  outgoing_.clear();
-  copies_.clear();
   connection_ = nullptr;
+  copies_.clear();
+  const std::size_t begun = is_sending() ? 1 : 0;
+  while (outgoing_.size() > begun) outgoing_.pop_back();
+}
+
+void GpuSender::lose() noexcept {
+  mover_.remove(*this);
+  fail("the peer is gone");
+}
+
+bool GpuSender::is_sending() const noexcept {
+  return !outgoing_.empty() && outgoing_.front().consumer &&
+         // Acquire: pairs with the store at the end of the sending.
+         outgoing_.front().progress.load(std::memory_order_acquire) == Progress::sending;
+}
+
+bool GpuSender::flush() noexcept {
+  return is_sending() && outgoing_.front().consumer->flush();
+}
+
+void GpuSender::abandon() noexcept {
+  end();
+  if (is_sending()) outgoing_.front().consumer->close();
+  outgoing_.clear();
 }
 
 bool GpuSender::gather(GpuStaging& staging) noexcept {
@@ -85,8 +88,8 @@ bool GpuSender::read_sends() {
 
 void GpuSender::begin_copies(GpuStaging& staging) {
   for (Outgoing& message : outgoing_) {
-    if (message.asked == message.bytes.size()) continue;
-    const std::span<std::byte> piece = staging.take(message.bytes.size() - message.asked);
+    if (message.asked == message.length()) continue;
+    const std::span<std::byte> piece = staging.take(message.length() - message.asked);
     if (piece.empty()) return;
     copies_.push_back({&message, piece});
     gpu_->copy_out(piece.data(), message.memory.bytes().data() + message.asked, piece.size());
@@ -98,7 +101,7 @@ bool GpuSender::pass_on() noexcept {
   if (has_failed()) return false;
   bool worked = false;
   for (const Copy& copy : std::exchange(copies_, {})) {
-    std::memcpy(copy.of->bytes.data() + copy.of->copied, copy.from.data(), copy.from.size());
+    std::memcpy(copy.of->bytes.get() + copy.of->copied, copy.from.data(), copy.from.size());
     copy.of->copied += copy.from.size();
   }
   try {
@@ -113,6 +116,9 @@ bool GpuSender::pass_on() noexcept {
   } catch (const Error& error) {
     fail(error.what());
     return true;
+  } catch (const std::bad_alloc&) {
+    fail("there is no memory");
+    return true;
   }
   if (worked) ring_.publish();
   return worked;
@@ -120,7 +126,7 @@ bool GpuSender::pass_on() noexcept {
 
 bool GpuSender::send_oldest() {
   Outgoing& message = outgoing_.front();
-  if (message.copied != message.bytes.size()) return false;
+  if (message.copied != message.length()) return false;
   if (!message.consumer) {
     auto consumer = connection_->find_consumer(message.request.consumer);
     if (!consumer) throw Error(ErrorCode::not_connected, "the peer has no such consumer");
@@ -129,7 +135,7 @@ bool GpuSender::send_oldest() {
     if (message.request.immediate_length != 0) {
       pieces[count++] = {message.request.immediate, message.request.immediate_length};
     }
-    if (!message.bytes.empty()) pieces[count++] = {message.bytes.data(), message.bytes.size()};
+    if (message.length() != 0) pieces[count++] = {message.bytes.get(), message.length()};
     const core::Status status = consumer->send(std::span(pieces).first(count), producer_,
                                                message.request.immediate_length, message.progress);
     if (!status.ok()) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -18,11 +19,14 @@ namespace {
 
 /// The time without progress after which a stop gives up its messages.
 constexpr core::Duration kLongestHalt = std::chrono::milliseconds(500);
+/// The time after which it gives them up though there is progress.
+constexpr core::Duration kLongestStop = std::chrono::seconds(5);
 
 }  // namespace
 
 progress::Context::Step ProducerContext::on_start() {
   if (!connection_->is_open()) {
+    if (sender_ != nullptr) sender_->abandon();  // a kernel may have its handle
     throw core::Error(ErrorCode::not_connected, "the connection is closed");
   }
   if (sender_ != nullptr) sender_->begin(*connection_.operator->(), id_);
@@ -61,20 +65,28 @@ Status ProducerContext::on_submit(progress::Task& task) noexcept {
 }
 
 bool ProducerContext::on_poll(std::size_t most) {
+  if (sender_ != nullptr && state() == State::running && !connection_->is_open()) sender_->lose();
   if (sender_ != nullptr && sender_->has_failed() && state() == State::running) {
     core::log_info("{} {}: it cannot go on: {}", name(), id_, sender_->why());
     lost_(user_data_);
     return true;
   }
-  const bool worked = complete_sent(most);
+  bool worked = complete_sent(most);
   if (state() != State::stopping) return worked;
-  if (first_in_flight() == nullptr) {
+  if (sender_ != nullptr) worked = sender_->flush() || worked;
+  if (!is_sending()) {
+    if (sender_ != nullptr) sender_->abandon();  // it lets its memory go
     stopped();
     return true;
   }
-  if (worked) end_of_stop_ = core::Clock::now() + kLongestHalt;
-  if (core::Clock::now() >= end_of_stop_) on_abandon();  // the next turn ends the tasks
+  const core::TimePoint now = core::Clock::now();
+  if (worked) end_of_halt_ = now + kLongestHalt;
+  if (now >= std::min(end_of_halt_, end_of_stop_)) on_abandon();  // the next turn ends the tasks
   return worked;
+}
+
+bool ProducerContext::is_sending() noexcept {
+  return first_in_flight() != nullptr || (sender_ != nullptr && sender_->is_sending());
 }
 
 bool ProducerContext::complete_sent(std::size_t most) {
@@ -113,17 +125,21 @@ progress::Context::Step ProducerContext::on_stop() noexcept {
     }
     task = next;
   }
-  end_of_stop_ = core::Clock::now() + kLongestHalt;
-  return first_in_flight() == nullptr ? Step::done : Step::in_progress;
+  end_of_halt_ = core::Clock::now() + kLongestHalt;
+  end_of_stop_ = core::Clock::now() + kLongestStop;
+  if (is_sending()) return Step::in_progress;
+  if (sender_ != nullptr) sender_->abandon();
+  return Step::done;
 }
 
 core::Duration ProducerContext::arm() {
   if (in_flight() != 0) return {};
+  if (state() == State::stopping) return std::chrono::milliseconds(1);
   return sender_ != nullptr ? core::Duration(std::chrono::milliseconds(10)) : core::Duration::max();
 }
 
 void ProducerContext::on_abandon() noexcept {
-  if (sender_ != nullptr) sender_->end();
+  if (sender_ != nullptr) sender_->abandon();
   for (auto* task = static_cast<DataTask*>(first_in_flight()); task != nullptr;
        task = static_cast<DataTask*>(next_in_flight(*task))) {
     task->receiver_->close();

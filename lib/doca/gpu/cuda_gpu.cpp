@@ -32,17 +32,37 @@ int find_gpu(const std::string& pci_address) {
   return index;
 }
 
+/// Makes a GPU that of the calling thread while it lives: a program that works on another one goes
+/// on there.
+class Selected {
+ public:
+  explicit Selected(int index) {
+    check_cuda(cudaGetDevice(&former_), "cudaGetDevice");
+    if (former_ == index) return;
+    check_cuda(cudaSetDevice(index), "cudaSetDevice");
+    has_changed_ = true;
+  }
+  Selected& operator=(Selected&&) = delete;
+  ~Selected() {
+    if (has_changed_) gpu::log_cuda(cudaSetDevice(former_), "cudaSetDevice");
+  }
+
+ private:
+  int former_ = 0;
+  bool has_changed_ = false;
+};
+
 /// A GPU of CUDA. It has its own stream for copies, so that they run beside kernels.
 struct CudaGpu final : doca_gpu {
   explicit CudaGpu(int number) : index(number) {
-    CudaGpu::select();
+    const Selected selected(index);
     stream.emplace();
   }
 
   void select() override { check_cuda(cudaSetDevice(index), "cudaSetDevice"); }
 
   Piece allocate(std::size_t size, std::size_t alignment, bool is_shared) override {
-    select();
+    const Selected selected(index);
     const std::size_t more = alignment > kAlignment ? alignment : 0;
     void* memory = nullptr;
     Piece piece;

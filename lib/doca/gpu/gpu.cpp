@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -80,17 +81,9 @@ bool is_gpu_memory(const void* address) noexcept {
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
 
-doca_gpu::doca_gpu() {
-  OpenGpus& gpus = open_gpus();
-  const std::lock_guard lock(gpus.mutex);
-  gpus.all.push_back(this);
-}
-
-doca_gpu::~doca_gpu() {
-  OpenGpus& gpus = open_gpus();
-  const std::lock_guard lock(gpus.mutex);
-  std::erase(gpus.all, this);
-}
+// Here, as they need the mover's type.
+doca_gpu::doca_gpu() = default;
+doca_gpu::~doca_gpu() = default;
 
 GpuMover& doca_gpu::mover() {
   const std::lock_guard lock(mutex);
@@ -111,6 +104,9 @@ doca_error_t doca_gpu_create(const char* gpu_bus_id, doca_gpu** gpu_dev) {
     } else {
       gpu = open_cuda_gpu(*address);
     }
+    OpenGpus& gpus = open_gpus();
+    const std::lock_guard lock(gpus.mutex);
+    gpus.all.push_back(gpu.get());  // it is whole until it is removed
     *gpu_dev = gpu.release();
   });
 }
@@ -119,9 +115,14 @@ doca_error_t doca_gpu_destroy(doca_gpu* gpu_dev) {
   if (gpu_dev == nullptr) return DOCA_ERROR_INVALID_VALUE;
   {
     const std::lock_guard lock(gpu_dev->mutex);
-    if (!gpu_dev->pieces.empty() || gpu_dev->users.load(std::memory_order_relaxed) != 0) {
+    if (!gpu_dev->pieces.empty() || gpu_dev->users.load(std::memory_order_acquire) != 0) {
       return DOCA_ERROR_IN_USE;
     }
+  }
+  {
+    OpenGpus& gpus = open_gpus();
+    const std::lock_guard lock(gpus.mutex);
+    std::erase(gpus.all, gpu_dev);
   }
   gpu_dev->mover_thread.reset();
   delete gpu_dev;
@@ -135,6 +136,7 @@ doca_error_t doca_gpu_mem_alloc(doca_gpu* gpu_dev, size_t size, size_t alignment
       (alignment != 0 && !std::has_single_bit(alignment)) || (is_shared && memptr_cpu == nullptr)) {
     return DOCA_ERROR_INVALID_VALUE;
   }
+  if (size > SIZE_MAX - alignment) return DOCA_ERROR_NO_MEMORY;
   const doca_error_t result = guarded(__func__, [&] {
     doca_gpu::Piece piece = gpu_dev->allocate(size, std::max<std::size_t>(alignment, 1), is_shared);
     void* const gpu = piece.gpu;

@@ -42,9 +42,9 @@ struct doca_gpu {
   /// Returns the thread that moves messages, which it starts first if there is none.
   offload::doca::GpuMover& mover();
 
-  std::atomic<std::size_t> users{0};  ///< relaxed: it publishes nothing
-  std::mutex mutex;                   ///< of the members below
-  std::map<void*, Piece> pieces;      ///< of the program, by the address for kernels
+  std::atomic<std::size_t> users{0};
+  std::mutex mutex;               ///< of the members below
+  std::map<void*, Piece> pieces;  ///< of the program, by the address for kernels
   std::unique_ptr<offload::doca::GpuMover> mover_thread;
 };
 
@@ -70,7 +70,7 @@ class GpuUse {
     return *this;
   }
   ~GpuUse() {
-    if (gpu_ != nullptr) gpu_->users.fetch_sub(1, std::memory_order_relaxed);
+    if (gpu_ != nullptr) gpu_->users.fetch_sub(1, std::memory_order_release);  // pairs with destroy
   }
   [[nodiscard]] doca_gpu* get() const noexcept { return gpu_; }
   [[nodiscard]] doca_gpu* operator->() const noexcept { return gpu_; }

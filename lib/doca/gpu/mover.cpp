@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/process/signals_blocked.hpp"
 
 namespace offload::doca {
 namespace {
@@ -23,7 +25,10 @@ std::span<std::byte> GpuStaging::take(std::size_t most) noexcept {
   return taken;
 }
 
-GpuMover::GpuMover(doca_gpu& gpu) : gpu_(gpu), staging_(gpu), thread_([this] { run(); }) {}
+GpuMover::GpuMover(doca_gpu& gpu) : gpu_(gpu), staging_(gpu) {
+  const core::SignalsBlocked blocked;  // they are for the program's threads
+  thread_ = std::thread([this] { run(); });
+}
 
 GpuMover::~GpuMover() {
   {
@@ -78,7 +83,7 @@ bool GpuMover::turn() {
   if (staging_.is_used()) {
     try {
       gpu_.sync();
-    } catch (const core::Error& error) {
+    } catch (const std::exception& error) {  // also that there is no memory
       for (GpuQueue* const queue : queues_) queue->fail(error.what());
     }
   }

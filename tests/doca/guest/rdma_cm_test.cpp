@@ -270,7 +270,7 @@ TEST(DocaRdmaProcessTest, TwoProcessesConnectByBytes) {
     ASSERT_EQ(peer.write(made, peer.source(0, 64, 0x5a), peer.far(100, 64, false)), DOCA_SUCCESS);
     ASSERT_EQ(peer.send(made, peer.source(64, 64, 0x5b)), DOCA_SUCCESS);
     ASSERT_TRUE(peer.ends(2));
-    for (const End& end : peer.ended) EXPECT_EQ(end.status, DOCA_SUCCESS);
+    for (const EndedTask& end : peer.ended) EXPECT_EQ(end.status, DOCA_SUCCESS);
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;

@@ -93,13 +93,13 @@ TEST_F(DocaRdmaTest, MessagesAndImmediatesTakeReceivesInOrder) {
   ASSERT_EQ(a_->send(of_a_, nullptr), DOCA_SUCCESS);
   ASSERT_TRUE(a_->ends(4, b_.get()));
   ASSERT_TRUE(b_->ends(4, a_.get()));
-  for (const End& end : a_->ended) EXPECT_EQ(end.status, DOCA_SUCCESS);
+  for (const EndedTask& end : a_->ended) EXPECT_EQ(end.status, DOCA_SUCCESS);
   const std::vector<std::uint32_t> lengths{30, 50, 20, 0};
   const std::vector<doca_rdma_opcode> opcodes{
       DOCA_RDMA_OPCODE_RECV_SEND, DOCA_RDMA_OPCODE_RECV_SEND_WITH_IMM,
       DOCA_RDMA_OPCODE_RECV_WRITE_WITH_IMM, DOCA_RDMA_OPCODE_RECV_SEND};
   for (std::size_t i = 0; i < 4; ++i) {
-    const End& end = b_->ended[i];
+    const EndedTask& end = b_->ended[i];
     EXPECT_EQ(end.user_data, i + 1);
     EXPECT_EQ(end.status, DOCA_SUCCESS);
     EXPECT_EQ(end.length, lengths[i]) << i;
@@ -153,7 +153,7 @@ TEST_F(DocaRdmaTest, AStopFlushesTasksAndReportsThemInATurn) {
   EXPECT_TRUE(a_->ended.empty());
   ASSERT_TRUE(a_->until([&] { return a_->state() == DOCA_CTX_STATE_IDLE; }));
   ASSERT_EQ(a_->ended.size(), 2U);
-  for (const End& end : a_->ended) EXPECT_EQ(end.status, DOCA_ERROR_SHUTDOWN);
+  for (const EndedTask& end : a_->ended) EXPECT_EQ(end.status, DOCA_ERROR_SHUTDOWN);
   EXPECT_EQ(a_->states,
             (std::vector{DOCA_CTX_STATE_RUNNING, DOCA_CTX_STATE_STOPPING, DOCA_CTX_STATE_IDLE}));
   // It starts again, and its former connection is gone.
