@@ -1,5 +1,9 @@
 // Tests of calls that use an RDMA device: fake_verbs.cpp stands in for libibverbs.
+#include <doca_ctx.h>
 #include <doca_dev.h>
+#include <doca_graph.h>
+#include <doca_pe.h>
+#include <doca_rdma.h>
 #include <doca_sync_event.h>
 #include <gtest/gtest.h>
 
@@ -96,6 +100,24 @@ TEST_F(DocaRemoteEventTest, AnRdmaDeviceExportsToPeers) {
             DOCA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(doca_sync_event_cap_is_create_from_export_supported(info()), DOCA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(doca_sync_event_cap_task_get_is_supported(info()), DOCA_SUCCESS);
+}
+
+TEST_F(DocaFakeDeviceTest, AnRdmaContextThatAGraphHasANodeOfIsNotConfigured) {
+  doca_pe* pe = nullptr;
+  doca_rdma* rdma = nullptr;
+  doca_graph* graph = nullptr;
+  doca_graph_node* node = nullptr;
+  ASSERT_EQ(doca_pe_create(&pe), DOCA_SUCCESS);
+  ASSERT_EQ(doca_rdma_create(dev_, &rdma), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_create(pe, &graph), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_node_create_from_ctx(graph, doca_rdma_as_ctx(rdma), &node), DOCA_SUCCESS);
+  const auto ended = [](doca_rdma_task_send*, doca_data, doca_data) {};
+  EXPECT_EQ(doca_rdma_task_send_set_conf(rdma, ended, ended, 1), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_rdma_destroy(rdma), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_graph_destroy(graph), DOCA_SUCCESS);
+  EXPECT_EQ(doca_rdma_task_send_set_conf(rdma, ended, ended, 1), DOCA_SUCCESS);
+  EXPECT_EQ(doca_rdma_destroy(rdma), DOCA_SUCCESS);
+  EXPECT_EQ(doca_pe_destroy(pe), DOCA_SUCCESS);
 }
 
 }  // namespace

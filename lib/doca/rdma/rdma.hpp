@@ -256,7 +256,7 @@ doca_error_t configure_tasks(const char* call, doca_rdma* rdma,
       count > kMostTasksOfContext) {
     return DOCA_ERROR_INVALID_VALUE;
   }
-  if (rdma->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (const doca_error_t result = check_unused(*rdma); result != DOCA_SUCCESS) return result;
   return guarded(call, [&] {
     auto& kind = Self::kind_of(*rdma);
     kind.tasks.configure(count, {&Self::ended, rdma});

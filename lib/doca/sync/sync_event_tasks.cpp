@@ -52,7 +52,7 @@ doca_error_t configure(const char* call, doca_sync_event* event,
     return DOCA_ERROR_INVALID_VALUE;
   }
   if (event->is_started()) return DOCA_ERROR_BAD_STATE;
-  if (event->graph_nodes != 0) return DOCA_ERROR_IN_USE;  // instances may have its tasks
+  if (const doca_error_t result = check_unused(*event); result != DOCA_SUCCESS) return result;
   return guarded(call, [&] {
     EventTasks<DocaTask>& tasks = event->*kind;
     tasks.set.configure(event->operations, count, {&end<DocaTask>, event});
