@@ -134,7 +134,8 @@ doca_error_t doca_rdma_connection_accept(struct doca_rdma_connection *rdma_conne
 /// that is no request.
 doca_error_t doca_rdma_connection_reject(struct doca_rdma_connection *rdma_connection);
 /// Disconnects, or gives a connection back that the peer has disconnected; it must not be used
-/// after this call. Its tasks in flight fail, without stopping the context.
+/// after this call. Its tasks in flight fail, without stopping the context; so does a receive that a
+/// message of it has begun to fill, with DOCA_ERROR_SHUTDOWN.
 /// DOCA_ERROR_NOT_SUPPORTED for a connection that librdmacm did not make, DOCA_ERROR_BAD_STATE if
 /// it was disconnected by a call.
 doca_error_t doca_rdma_connection_disconnect(struct doca_rdma_connection *rdma_connection);
