@@ -1,42 +1,14 @@
 // Tests of calls that use an RDMA device: fake_verbs.cpp stands in for libibverbs.
-#include <doca_ctx.h>
-#include <doca_dev.h>
-#include <doca_graph.h>
-#include <doca_pe.h>
-#include <doca_rdma.h>
 #include <doca_sync_event.h>
-#include <gtest/gtest.h>
 
 #include <vector>
 
-#include "tests/rdma/fake_verbs.hpp"
+#include "tests/doca/verbs/fake_device.hpp"
 
 namespace offload::doca {
 namespace {
 
 using rdma::test::fake;
-
-class DocaFakeDeviceTest : public testing::Test {
- protected:
-  DocaFakeDeviceTest() {
-    rdma::test::reset_fake();
-    doca_devinfo** list = nullptr;
-    std::uint32_t count = 0;
-    EXPECT_EQ(doca_devinfo_create_list(&list, &count), DOCA_SUCCESS);
-    EXPECT_EQ(doca_dev_open(list[count - 1], &dev_), DOCA_SUCCESS);
-    EXPECT_EQ(doca_devinfo_destroy_list(list), DOCA_SUCCESS);
-    char name[DOCA_DEVINFO_IBDEV_NAME_SIZE] = {};
-    EXPECT_EQ(doca_devinfo_get_ibdev_name(info(), name, sizeof name), DOCA_SUCCESS);
-    EXPECT_STREQ(name, "fake0");
-  }
-  ~DocaFakeDeviceTest() override {
-    EXPECT_EQ(doca_dev_close(dev_), DOCA_SUCCESS);
-    EXPECT_EQ(fake().open_objects(), 0);
-  }
-  [[nodiscard]] const doca_devinfo* info() const { return doca_dev_as_devinfo(dev_); }
-
-  doca_dev* dev_ = nullptr;
-};
 
 /// An event that peers publish.
 class DocaRemoteEventTest : public DocaFakeDeviceTest {
@@ -100,24 +72,6 @@ TEST_F(DocaRemoteEventTest, AnRdmaDeviceExportsToPeers) {
             DOCA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(doca_sync_event_cap_is_create_from_export_supported(info()), DOCA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(doca_sync_event_cap_task_get_is_supported(info()), DOCA_SUCCESS);
-}
-
-TEST_F(DocaFakeDeviceTest, AnRdmaContextThatAGraphHasANodeOfIsNotConfigured) {
-  doca_pe* pe = nullptr;
-  doca_rdma* rdma = nullptr;
-  doca_graph* graph = nullptr;
-  doca_graph_node* node = nullptr;
-  ASSERT_EQ(doca_pe_create(&pe), DOCA_SUCCESS);
-  ASSERT_EQ(doca_rdma_create(dev_, &rdma), DOCA_SUCCESS);
-  ASSERT_EQ(doca_graph_create(pe, &graph), DOCA_SUCCESS);
-  ASSERT_EQ(doca_graph_node_create_from_ctx(graph, doca_rdma_as_ctx(rdma), &node), DOCA_SUCCESS);
-  const auto ended = [](doca_rdma_task_send*, doca_data, doca_data) {};
-  EXPECT_EQ(doca_rdma_task_send_set_conf(rdma, ended, ended, 1), DOCA_ERROR_IN_USE);
-  EXPECT_EQ(doca_rdma_destroy(rdma), DOCA_ERROR_IN_USE);
-  EXPECT_EQ(doca_graph_destroy(graph), DOCA_SUCCESS);
-  EXPECT_EQ(doca_rdma_task_send_set_conf(rdma, ended, ended, 1), DOCA_SUCCESS);
-  EXPECT_EQ(doca_rdma_destroy(rdma), DOCA_SUCCESS);
-  EXPECT_EQ(doca_pe_destroy(pe), DOCA_SUCCESS);
 }
 
 }  // namespace
