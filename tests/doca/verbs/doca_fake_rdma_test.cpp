@@ -1,6 +1,7 @@
 // Tests of doca_rdma in front of fake_verbs.cpp and fake_cm.cpp: what a real device does seldom.
 #include <doca_graph.h>
 
+#include <algorithm>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -57,6 +58,9 @@ class DocaFakeRdmaTest : public DocaFakeDeviceTest {
   void turns() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
     while (std::chrono::steady_clock::now() < end) server_->turn();
+  }
+  static auto disconnects() {
+    return std::count(fake_cm().calls.begin(), fake_cm().calls.end(), "rdma_disconnect");
   }
   /// The oldest receive completes.
   static void finish_receive(std::uint32_t qp_num, ibv_wc_status status) {
@@ -119,6 +123,15 @@ TEST_F(DocaFakeRdmaTest, AReceiveOfAConnectionThatIsGoneStopsNothing) {
   ASSERT_TRUE(server_->ends(2));
   EXPECT_EQ(server_->ended[1].status, DOCA_ERROR_IO_FAILED);
   EXPECT_NE(server_->state(), DOCA_CTX_STATE_RUNNING);
+}
+
+TEST_F(DocaFakeRdmaTest, APeerIsToldOfAConnectionThatWasDisconnectedTooEarly) {
+  doca_rdma_connection* const made = accept();
+  ASSERT_EQ(doca_rdma_connection_disconnect(made), DOCA_SUCCESS);
+  turns();
+  const auto had = disconnects();
+  establish();
+  EXPECT_EQ(disconnects(), had + 1);
 }
 
 TEST_F(DocaFakeDeviceTest, AnRdmaContextThatAGraphHasANodeOfIsNotConfigured) {
