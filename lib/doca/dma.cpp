@@ -133,8 +133,7 @@ doca_error_t doca_dma_create(doca_dev* dev, doca_dma** dma) {
 
 doca_error_t doca_dma_destroy(doca_dma* dma) {
   if (dma == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (dma->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
-  if (dma->graph_nodes != 0) return DOCA_ERROR_IN_USE;
+  if (const doca_error_t result = check_unused(*dma); result != DOCA_SUCCESS) return result;
   delete dma;
   return DOCA_SUCCESS;
 }
@@ -151,8 +150,7 @@ doca_error_t doca_dma_task_memcpy_set_conf(doca_dma* dma,
       num_memcpy_tasks > kMostTasksOfContext) {
     return DOCA_ERROR_INVALID_VALUE;
   }
-  if (dma->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
-  if (dma->graph_nodes != 0) return DOCA_ERROR_IN_USE;  // instances may have its tasks
+  if (const doca_error_t result = check_unused(*dma); result != DOCA_SUCCESS) return result;
   return guarded(__func__, [&] {
     dma->tasks.configure(dma->copies, num_memcpy_tasks, {&doca_dma::copied, dma});
     dma->completed = completed;

@@ -141,8 +141,7 @@ doca_error_t doca_mmap_advise_create(doca_dev* dev, doca_mmap_advise** mmap_advi
 
 doca_error_t doca_mmap_advise_destroy(doca_mmap_advise* mmap_advise) {
   if (mmap_advise == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (mmap_advise->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
-  if (mmap_advise->graph_nodes != 0) return DOCA_ERROR_IN_USE;
+  if (const doca_error_t result = check_unused(*mmap_advise); result != DOCA_SUCCESS) return result;
   delete mmap_advise;
   return DOCA_SUCCESS;
 }
@@ -159,8 +158,7 @@ doca_error_t doca_mmap_advise_task_invalidate_cache_set_conf(
       num_tasks > kMostTasksOfContext) {
     return DOCA_ERROR_INVALID_VALUE;
   }
-  if (mmap_advise->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
-  if (mmap_advise->graph_nodes != 0) return DOCA_ERROR_IN_USE;  // instances may have its tasks
+  if (const doca_error_t result = check_unused(*mmap_advise); result != DOCA_SUCCESS) return result;
   return guarded(__func__, [&] {
     mmap_advise->tasks.configure(mmap_advise->fences, num_tasks,
                                  {&doca_mmap_advise::fenced, mmap_advise});

@@ -5,6 +5,7 @@
 #include <doca_comch_producer.h>
 #include <doca_gpunetio.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <doca_gpunetio_dev_buf.cuh>
 #include <doca_gpunetio_dev_comch.cuh>
@@ -16,6 +17,11 @@
 namespace offload::doca {
 
 inline constexpr const char* kGpu = "17:00.0";
+
+/// Returns the bytes of a message, whose address a kernel gets as a number.
+inline char* bytes_at(std::uint64_t address) {
+  return reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
 
 /// A host GPU: threads of this process are its kernels.
 struct HostGpu {

@@ -115,7 +115,7 @@ TEST_F(DocaGpuTest, AKernelReversesMessages) {
         std::this_thread::yield();
         continue;
       }
-      auto* const bytes = reinterpret_cast<char*>(address);
+      char* const bytes = bytes_at(address);
       std::reverse(bytes, bytes + length);
       immediates.append(reinterpret_cast<const char*>(immediate), immediate_length);
       unexpected +=
@@ -356,7 +356,7 @@ class DocaGpuProcessTest : public DocaGpuTest {
       status = doca_dev_gpu_comch_consumer_recv_wait(own_consumer_, &mkey, &address, &length,
                                                      nullptr, nullptr, DOCA_GPU_COMCH_WAIT_FLAG_B);
       if (status != DOCA_SUCCESS) break;
-      auto* const bytes = reinterpret_cast<char*>(address);
+      char* const bytes = bytes_at(address);
       std::reverse(bytes, bytes + length);
       status = doca_dev_gpu_comch_producer_send(own_producer_, mkey, address, length, nullptr, 0,
                                                 peer, i);

@@ -1,38 +1,14 @@
 // Tests of calls that use an RDMA device: fake_verbs.cpp stands in for libibverbs.
-#include <doca_dev.h>
 #include <doca_sync_event.h>
-#include <gtest/gtest.h>
 
 #include <vector>
 
-#include "tests/rdma/fake_verbs.hpp"
+#include "tests/doca/verbs/fake_device.hpp"
 
 namespace offload::doca {
 namespace {
 
 using rdma::test::fake;
-
-class DocaFakeDeviceTest : public testing::Test {
- protected:
-  DocaFakeDeviceTest() {
-    rdma::test::reset_fake();
-    doca_devinfo** list = nullptr;
-    std::uint32_t count = 0;
-    EXPECT_EQ(doca_devinfo_create_list(&list, &count), DOCA_SUCCESS);
-    EXPECT_EQ(doca_dev_open(list[count - 1], &dev_), DOCA_SUCCESS);
-    EXPECT_EQ(doca_devinfo_destroy_list(list), DOCA_SUCCESS);
-    char name[DOCA_DEVINFO_IBDEV_NAME_SIZE] = {};
-    EXPECT_EQ(doca_devinfo_get_ibdev_name(info(), name, sizeof name), DOCA_SUCCESS);
-    EXPECT_STREQ(name, "fake0");
-  }
-  ~DocaFakeDeviceTest() override {
-    EXPECT_EQ(doca_dev_close(dev_), DOCA_SUCCESS);
-    EXPECT_EQ(fake().open_objects(), 0);
-  }
-  [[nodiscard]] const doca_devinfo* info() const { return doca_dev_as_devinfo(dev_); }
-
-  doca_dev* dev_ = nullptr;
-};
 
 /// An event that peers publish.
 class DocaRemoteEventTest : public DocaFakeDeviceTest {

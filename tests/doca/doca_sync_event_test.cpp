@@ -1,3 +1,4 @@
+#include <doca_graph.h>
 #include <doca_sync_event.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -421,6 +422,61 @@ TEST_F(DocaSyncTasksTest, TasksAreConfiguredBeforeTheStart) {
   EXPECT_EQ(doca_sync_event_task_get_get_ret_val_ptr(nullptr), nullptr);
   EXPECT_EQ(doca_sync_event_task_notify_set_get_set_val(nullptr), 0U);
   doca_sync_event_task_notify_set_set_set_val(nullptr, 1);
+}
+
+TEST_F(DocaSyncTasksTest, TasksOfAGraphWriteTheirResultsBeforeTheNextNode) {
+  start_ctx();
+  struct Run {
+    std::uint64_t before = 0;
+    std::uint64_t value = 0;
+    std::uint64_t seen = 0;  ///< by the user node
+    int ended = 0;
+  } run;
+  const auto look = [](void* cookie) {
+    auto& self = *static_cast<Run*>(cookie);
+    self.seen = self.before + self.value;
+    return DOCA_SUCCESS;
+  };
+  const auto on_instance = [](doca_graph_instance*, doca_data data, doca_data) {
+    ++static_cast<Run*>(data.ptr)->ended;
+  };
+  doca_graph* graph = nullptr;
+  doca_graph_node* nodes[3] = {};
+  ASSERT_EQ(doca_graph_create(pe_, &graph), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_node_create_from_ctx(graph, ctx_, &nodes[0]), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_node_create_from_ctx(graph, ctx_, &nodes[1]), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_node_create_from_user(graph, look, &nodes[2]), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_add_dependency(graph, nodes[0], nodes[1]), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_add_dependency(graph, nodes[1], nodes[2]), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_set_conf(graph, on_instance, on_instance, 1), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_start(graph), DOCA_SUCCESS);
+  doca_sync_event_task_notify_add* add = nullptr;
+  ASSERT_EQ(doca_sync_event_task_notify_add_alloc_init(event_, 5, &run.before, {}, &add),
+            DOCA_SUCCESS);
+  doca_sync_event_task_get* get = nullptr;
+  ASSERT_EQ(doca_sync_event_task_get_alloc_init(event_, &run.value, {}, &get), DOCA_SUCCESS);
+  tasks_ = {doca_sync_event_task_notify_add_as_doca_task(add),
+            doca_sync_event_task_get_as_doca_task(get)};
+  doca_graph_instance* instance = nullptr;
+  ASSERT_EQ(doca_graph_instance_create(graph, &instance), DOCA_SUCCESS);
+  for (int i = 0; i < 2; ++i) {
+    doca_task* const task = tasks_[static_cast<std::size_t>(i)];
+    ASSERT_EQ(doca_graph_instance_set_ctx_node_data(instance, nodes[i], task), DOCA_SUCCESS);
+  }
+  ASSERT_EQ(doca_graph_instance_set_user_node_data(instance, nodes[2], &run), DOCA_SUCCESS);
+  ASSERT_EQ(doca_graph_instance_set_user_data(instance, {.ptr = &run}), DOCA_SUCCESS);
+  for (int round = 1; round <= 2; ++round) {
+    ASSERT_EQ(doca_graph_instance_submit(instance), DOCA_SUCCESS);
+    for (int turns = 0; turns < 1000 && run.ended < round; ++turns) turn();
+    ASSERT_EQ(run.ended, round);
+  }
+  EXPECT_EQ(run.before, 5U);
+  EXPECT_EQ(run.value, 10U);
+  EXPECT_EQ(run.seen, 15U);
+  EXPECT_TRUE(ended_.empty()) << "a callback of a task";
+  EXPECT_EQ(doca_graph_instance_destroy(instance), DOCA_SUCCESS);
+  EXPECT_EQ(doca_graph_stop(graph), DOCA_SUCCESS);
+  EXPECT_EQ(doca_graph_destroy(graph), DOCA_SUCCESS);
 }
 
 }  // namespace

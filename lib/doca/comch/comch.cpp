@@ -53,7 +53,7 @@ bool is_name(const char* name) noexcept {
 
 doca_error_t destroy(ControlCalls* calls) noexcept {
   if (calls == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (calls->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (const doca_error_t result = check_unused(*calls); result != DOCA_SUCCESS) return result;
   // Pairs with the end of the last user, which is on another thread.
   if (calls->control->users.load(std::memory_order_acquire) != 0) return DOCA_ERROR_IN_USE;
   delete calls;
@@ -95,10 +95,11 @@ doca_error_t get_recv_queue_size(const ControlCalls* calls, std::uint32_t* size)
 doca_error_t set_send_conf(ControlCalls* calls, doca_comch_task_send_completion_cb_t completed,
                            doca_comch_task_send_completion_cb_t failed,
                            std::uint32_t count) noexcept {
-  if (completed == nullptr || failed == nullptr || count == 0 || count > kMostTasksOfContext) {
+  if (calls == nullptr || completed == nullptr || failed == nullptr || count == 0 ||
+      count > kMostTasksOfContext) {
     return DOCA_ERROR_INVALID_VALUE;
   }
-  if (const doca_error_t result = check_idle(calls); result != DOCA_SUCCESS) return result;
+  if (const doca_error_t result = check_unused(*calls); result != DOCA_SUCCESS) return result;
   return guarded("doca_comch_task_send_set_conf", [&] {
     calls->tasks.configure(*calls->control, count, {&ControlCalls::ended, calls});
     calls->completed = completed;

@@ -142,7 +142,7 @@ doca_error_t doca_comch_consumer_create(doca_comch_connection* comch_connection,
 
 doca_error_t doca_comch_consumer_destroy(doca_comch_consumer* consumer) {
   if (consumer == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (consumer->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (const doca_error_t result = check_unused(*consumer); result != DOCA_SUCCESS) return result;
   delete consumer;
   return DOCA_SUCCESS;
 }
@@ -190,7 +190,7 @@ doca_error_t doca_comch_consumer_task_post_recv_set_conf(
       num_post_recv_tasks == 0 || num_post_recv_tasks > kMostTasksOfContext) {
     return DOCA_ERROR_INVALID_VALUE;
   }
-  if (consumer->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (const doca_error_t result = check_unused(*consumer); result != DOCA_SUCCESS) return result;
   return guarded(__func__, [&] {
     consumer->tasks.configure(consumer->consumer, num_post_recv_tasks,
                               {&doca_comch_consumer::ended, consumer});

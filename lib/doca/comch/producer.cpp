@@ -126,7 +126,7 @@ doca_error_t doca_comch_producer_create(doca_comch_connection* comch_connection,
 
 doca_error_t doca_comch_producer_destroy(doca_comch_producer* producer) {
   if (producer == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (producer->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (const doca_error_t result = check_unused(*producer); result != DOCA_SUCCESS) return result;
   delete producer;
   return DOCA_SUCCESS;
 }
@@ -156,7 +156,7 @@ doca_error_t doca_comch_producer_task_send_set_conf(
       num_send_tasks == 0 || num_send_tasks > kMostTasksOfContext) {
     return DOCA_ERROR_INVALID_VALUE;
   }
-  if (producer->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (const doca_error_t result = check_unused(*producer); result != DOCA_SUCCESS) return result;
   return guarded(__func__, [&] {
     producer->tasks.configure(producer->producer, num_send_tasks,
                               {&doca_comch_producer::ended, producer});

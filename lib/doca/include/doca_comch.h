@@ -9,7 +9,8 @@
 ///
 /// Callbacks of tasks and of events are called from doca_pe_progress() only. All calls return
 /// DOCA_ERROR_INVALID_VALUE if an argument is NULL. Calls that set something before the start return
-/// DOCA_ERROR_BAD_STATE if the context is not idle. One thread: that of the progress engine.
+/// DOCA_ERROR_BAD_STATE if the context is not idle; those that set tasks return DOCA_ERROR_IN_USE
+/// while a graph has a node of it. One thread: that of the progress engine.
 #ifndef DOCA_COMCH_H_
 #define DOCA_COMCH_H_
 
@@ -84,7 +85,7 @@ doca_error_t doca_comch_cap_get_max_clients(const struct doca_devinfo *devinfo, 
 doca_error_t doca_comch_server_create(struct doca_dev *dev, struct doca_dev_rep *repr,
                                       const char *name, struct doca_comch_server **comch_server);
 /// DOCA_ERROR_BAD_STATE if it is not idle, DOCA_ERROR_IN_USE while a consumer or producer of one of
-/// its connections exists.
+/// its connections exists, or a graph has a node of it.
 doca_error_t doca_comch_server_destroy(struct doca_comch_server *comch_server);
 /// NULL for NULL.
 struct doca_ctx *doca_comch_server_as_ctx(struct doca_comch_server *comch_server);

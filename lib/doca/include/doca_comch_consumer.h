@@ -51,7 +51,7 @@ doca_error_t doca_comch_consumer_cap_get_max_imm_data_len(const struct doca_devi
 doca_error_t doca_comch_consumer_create(struct doca_comch_connection *comch_connection,
                                         struct doca_mmap *buf_mmap,
                                         struct doca_comch_consumer **consumer);
-/// DOCA_ERROR_BAD_STATE if it is not idle.
+/// DOCA_ERROR_BAD_STATE if it is not idle, DOCA_ERROR_IN_USE while a graph has a node of it.
 doca_error_t doca_comch_consumer_destroy(struct doca_comch_consumer *consumer);
 /// NULL for NULL.
 struct doca_ctx *doca_comch_consumer_as_ctx(struct doca_comch_consumer *consumer);
@@ -69,7 +69,8 @@ doca_error_t doca_comch_consumer_set_imm_data_len(struct doca_comch_consumer *co
 doca_error_t doca_comch_consumer_get_imm_data_len(const struct doca_comch_consumer *consumer,
                                                   uint32_t *imm_data_len);
 
-/// Sets the number of tasks and their callbacks, before the start.
+/// Sets the number of tasks and their callbacks, before the start. DOCA_ERROR_IN_USE while a graph has
+/// a node of the context.
 doca_error_t doca_comch_consumer_task_post_recv_set_conf(
     struct doca_comch_consumer *consumer,
     doca_comch_consumer_task_post_recv_completion_cb_t task_completion_cb,

@@ -46,7 +46,7 @@ doca_error_t doca_comch_producer_cap_get_max_buf_list_len(const struct doca_devi
 
 doca_error_t doca_comch_producer_create(struct doca_comch_connection *comch_connection,
                                         struct doca_comch_producer **producer);
-/// DOCA_ERROR_BAD_STATE if it is not idle.
+/// DOCA_ERROR_BAD_STATE if it is not idle, DOCA_ERROR_IN_USE while a graph has a node of it.
 doca_error_t doca_comch_producer_destroy(struct doca_comch_producer *producer);
 /// NULL for NULL.
 struct doca_ctx *doca_comch_producer_as_ctx(struct doca_comch_producer *producer);
@@ -58,7 +58,8 @@ doca_error_t doca_comch_producer_get_id(const struct doca_comch_producer *produc
 doca_error_t doca_comch_producer_get_gpu_handle(const struct doca_comch_producer *producer,
                                                  struct doca_comch_gpu_producer **gpu_producer);
 
-/// Sets the number of tasks and their callbacks, before the start.
+/// Sets the number of tasks and their callbacks, before the start. DOCA_ERROR_IN_USE while a graph has
+/// a node of the context.
 doca_error_t doca_comch_producer_task_send_set_conf(
     struct doca_comch_producer *producer,
     doca_comch_producer_task_send_completion_cb_t task_completion_cb,

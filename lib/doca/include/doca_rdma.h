@@ -11,7 +11,8 @@
 /// stays valid until the context is started again or destroyed, or, once it was disconnected or
 /// rejected by a call and its tasks are freed, until the context makes another one. All calls
 /// return DOCA_ERROR_INVALID_VALUE if an argument is NULL. Calls that configure return
-/// DOCA_ERROR_BAD_STATE if the context is not idle. One thread: that of the progress engine.
+/// DOCA_ERROR_BAD_STATE if the context is not idle; those that set tasks return DOCA_ERROR_IN_USE
+/// while a graph has a node of it. One thread: that of the progress engine.
 #ifndef DOCA_RDMA_H_
 #define DOCA_RDMA_H_
 
@@ -56,7 +57,7 @@ enum doca_rdma_addr_type {
 
 /// DOCA_ERROR_NOT_SUPPORTED if it is no RDMA device; the device's errors if it cannot be opened.
 doca_error_t doca_rdma_create(struct doca_dev *dev, struct doca_rdma **rdma);
-/// DOCA_ERROR_BAD_STATE if it is not idle.
+/// DOCA_ERROR_BAD_STATE if it is not idle, DOCA_ERROR_IN_USE while a graph has a node of it.
 doca_error_t doca_rdma_destroy(struct doca_rdma *rdma);
 /// NULL for NULL.
 struct doca_ctx *doca_rdma_as_ctx(struct doca_rdma *rdma);
@@ -133,7 +134,8 @@ doca_error_t doca_rdma_connection_accept(struct doca_rdma_connection *rdma_conne
 /// that is no request.
 doca_error_t doca_rdma_connection_reject(struct doca_rdma_connection *rdma_connection);
 /// Disconnects, or gives a connection back that the peer has disconnected; it must not be used
-/// after this call. Its tasks in flight fail, without stopping the context.
+/// after this call. Its tasks in flight fail, without stopping the context; so does a receive that a
+/// message of it has begun to fill, with DOCA_ERROR_SHUTDOWN.
 /// DOCA_ERROR_NOT_SUPPORTED for a connection that librdmacm did not make, DOCA_ERROR_BAD_STATE if
 /// it was disconnected by a call.
 doca_error_t doca_rdma_connection_disconnect(struct doca_rdma_connection *rdma_connection);

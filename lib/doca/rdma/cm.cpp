@@ -43,7 +43,10 @@ CmAddress address_of(doca_rdma_addr_type type, const std::string& text, std::uin
 
 void established(doca_rdma_connection& connection) noexcept {
   doca_rdma& rdma = *connection.rdma;
-  if (connection.given_back || rdma.state != DOCA_CTX_STATE_RUNNING) return;
+  if (connection.given_back || rdma.state != DOCA_CTX_STATE_RUNNING) {
+    connection.cm->disconnect();  // again: before this event it has no effect
+    return;
+  }
   connection.state = State::connected;
   ++rdma.endpoint.in_callbacks;
   rdma.on_established(&connection, connection.user_data, rdma.user_data);

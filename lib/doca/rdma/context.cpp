@@ -49,8 +49,7 @@ doca_error_t doca_rdma_create(doca_dev* dev, doca_rdma** rdma) {
 
 doca_error_t doca_rdma_destroy(doca_rdma* rdma) {
   if (rdma == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (rdma->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
-  if (rdma->graph_nodes != 0) return DOCA_ERROR_IN_USE;
+  if (const doca_error_t result = check_unused(*rdma); result != DOCA_SUCCESS) return result;
   delete rdma;
   return DOCA_SUCCESS;
 }

@@ -76,7 +76,6 @@ void RdmaEndpoint::start(doca_rdma_connection& connection, const rdma::PathOptio
   connection.connection.emplace(objects, options, "rdma connection");
   connection.connection->connect(*engine());
   connection.connection->start();
-  connection.qp_num = connection.connection->queue_pair()->qp_num();
 }
 
 std::size_t RdmaEndpoint::live() const noexcept {
@@ -100,8 +99,10 @@ void RdmaEndpoint::forget_ended() noexcept {
 }
 
 doca_rdma_connection* RdmaEndpoint::find(std::uint32_t qp_num) const noexcept {
-  for (const auto& connection : connections_) {
-    if (connection->connection && connection->qp_num == qp_num) return connection.get();
+  for (const auto& each : connections_) {
+    // Null after its end, when the device may give the number to another one.
+    const auto* const queue = each->connection ? each->connection->queue_pair() : nullptr;
+    if (queue != nullptr && queue->qp_num() == qp_num) return each.get();
   }
   return nullptr;
 }
@@ -134,7 +135,7 @@ bool RdmaEndpoint::uses_cm() const noexcept {
 }
 
 progress::Context::Step RdmaEndpoint::on_stop() noexcept {
-  // By index: callbacks of tasks that end here wait, but the list may grow no more either way.
+  // Callbacks of tasks that end here wait, so the list does not change.
   for (const auto& each : connections_) {
     if (each->cm) each->cm->disconnect();
     if (each->connection && each->connection->state() == State::running) each->connection->stop();

@@ -57,6 +57,10 @@ struct RdmaTaskOf : doca_task {
 
   [[nodiscard]] LibraryTask& own() const noexcept { return static_cast<LibraryTask&>(*task); }
   [[nodiscard]] doca_rdma& rdma() const noexcept;
+  /// Returns whether its connection was disconnected, so that its failure says nothing about others.
+  [[nodiscard]] bool was_disconnected() const noexcept {
+    return connection != nullptr && connection->stops;
+  }
 
   doca_rdma_connection* connection = nullptr;  ///< null: of a receive
   const doca_buf* source = nullptr;
@@ -82,6 +86,8 @@ struct doca_rdma_task_receive final
   static auto& kind_of(doca_rdma& rdma) noexcept;
   offload::core::Status take() noexcept;
   void deliver() noexcept;
+  /// The same of the connection whose message had begun to fill it.
+  [[nodiscard]] bool was_disconnected() const noexcept;
 
   const doca_rdma_connection* from = nullptr;  ///< of the message
 };
@@ -235,14 +241,16 @@ void RdmaTaskOf<Self, LibraryTask>::release() noexcept {
 template <class Self, class LibraryTask>
 void RdmaTaskOf<Self, LibraryTask>::ended(progress::Task& task, void* rdma) noexcept {
   auto& self = *static_cast<Self*>(task.user_data);
-  const core::Status result = task.status();
+  core::Status result = task.status();
+  const bool was_disconnected = !result.ok() && self.was_disconnected();
   if (result.ok()) {
     self.deliver();
+  } else if (was_disconnected && self.connection == nullptr) {
+    result = core::ErrorCode::shutdown;
   } else if (result.error() == core::ErrorCode::io_failed) {
     core::log_error("rdma: a task failed: {}", self.own().explain());
   }
   self.let_go();  // first, as the callback may return the buffers
-  const bool was_disconnected = self.connection != nullptr && self.connection->stops;
   static_cast<doca_rdma*>(rdma)->task_ended(self, to_doca(result), !was_disconnected);
 }
 
@@ -256,7 +264,7 @@ doca_error_t configure_tasks(const char* call, doca_rdma* rdma,
       count > kMostTasksOfContext) {
     return DOCA_ERROR_INVALID_VALUE;
   }
-  if (rdma->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (const doca_error_t result = check_unused(*rdma); result != DOCA_SUCCESS) return result;
   return guarded(call, [&] {
     auto& kind = Self::kind_of(*rdma);
     kind.tasks.configure(count, {&Self::ended, rdma});

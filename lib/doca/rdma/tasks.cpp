@@ -56,7 +56,14 @@ doca_error_t is_supported(const doca_devinfo* devinfo) noexcept {
 Status doca_rdma_task_receive::take() noexcept {
   if (!hold(destination_held, destination, /*may_be_null=*/true)) return ErrorCode::invalid_value;
   own().destination = destination_held.get();
+  from = nullptr;
   return {};
+}
+
+bool doca_rdma_task_receive::was_disconnected() const noexcept {
+  if (task->status() != Status(ErrorCode::io_failed)) return false;  // it has no completion
+  const doca_rdma_connection* const its = rdma().endpoint.find(own().qp_num());
+  return its == nullptr || its->stops;
 }
 
 void doca_rdma_task_receive::deliver() noexcept {

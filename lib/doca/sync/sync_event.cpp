@@ -116,7 +116,7 @@ doca_error_t doca_sync_event_create(doca_sync_event** event) {
 doca_error_t doca_sync_event_destroy(doca_sync_event* event) {
   if (event == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (event->is_started()) return DOCA_ERROR_BAD_STATE;
-  if (event->graph_nodes != 0) return DOCA_ERROR_IN_USE;
+  if (const doca_error_t result = check_unused(*event); result != DOCA_SUCCESS) return result;
   delete event;
   return DOCA_SUCCESS;
 }

@@ -17,6 +17,7 @@ Status EventTask::prepare() noexcept {
   library().operation = request.operation;
   library().argument = request.value;
   library().mask = request.mask;
+  library().result_copy = request.result;
   return {};
 }
 
@@ -29,10 +30,7 @@ doca_sync_event& event_of(const doca_task& task) noexcept {
 template <class DocaTask>
 void end(Task& task, void* event) noexcept {
   auto& ended = *static_cast<DocaTask*>(task.user_data);
-  const doca_error_t status = to_doca(task.status());
-  std::uint64_t* const result = ended.request.result;
-  if (status == DOCA_SUCCESS && result != nullptr) *result = ended.library().result;
-  static_cast<doca_sync_event*>(event)->task_ended(ended, status);
+  static_cast<doca_sync_event*>(event)->task_ended(ended, to_doca(task.status()));
 }
 
 template <class DocaTask>
@@ -52,7 +50,7 @@ doca_error_t configure(const char* call, doca_sync_event* event,
     return DOCA_ERROR_INVALID_VALUE;
   }
   if (event->is_started()) return DOCA_ERROR_BAD_STATE;
-  if (event->graph_nodes != 0) return DOCA_ERROR_IN_USE;  // instances may have its tasks
+  if (const doca_error_t result = check_unused(*event); result != DOCA_SUCCESS) return result;
   return guarded(call, [&] {
     EventTasks<DocaTask>& tasks = event->*kind;
     tasks.set.configure(event->operations, count, {&end<DocaTask>, event});

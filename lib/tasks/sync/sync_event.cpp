@@ -146,7 +146,10 @@ SyncEvent SyncEvent::import_in_place(std::span<const std::byte> blob) {
     throw Error(ErrorCode::not_found, "the sync event of process " + std::to_string(process) +
                                           " is gone: its descriptor is of another file");
   }
-  core::Fd opened = open_in_proc("/proc/self/fd/" + std::to_string(found.get()), O_RDWR);
+  // The exporter names the file, and to open one of another type may have effects.
+  kInPlace.require(S_ISREG(file.st_mode), "its file is not memory");
+  core::Fd opened = open_in_proc("/proc/self/fd/" + std::to_string(found.get()),
+                                 O_RDWR | O_NONBLOCK | O_NOCTTY);
   return {static_cast<Publisher>(publisher),
           memory::SharedMemory::import(std::move(opened), sizeof(SyncEventWords))};
 }

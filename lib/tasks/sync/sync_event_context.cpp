@@ -103,13 +103,14 @@ std::size_t SyncEventContext::end_compared(std::size_t most) {
 
 void SyncEventContext::run(SyncEventTask& task) noexcept {
   switch (task.operation) {
-    case Operation::get: task.result = event_->get(); return;
+    case Operation::get: task.result = event_->get(); break;
     case Operation::set: event_->set(task.argument); return;
-    case Operation::add: task.result = event_->add(task.argument); return;
+    case Operation::add: task.result = event_->add(task.argument); break;
     case Operation::wait_greater:
     case Operation::wait_not_equal:
     case Operation::wait_equal: return;  // wait elsewhere
   }
+  if (task.result_copy != nullptr) *task.result_copy = task.result;
 }
 
 progress::Expecting SyncEventContext::expecting() const {

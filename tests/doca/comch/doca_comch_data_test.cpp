@@ -1,5 +1,6 @@
 #include <doca_comch_consumer.h>
 #include <doca_comch_producer.h>
+#include <doca_graph.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -433,6 +434,34 @@ TEST_F(ComchDataTest, ASubmittedControlMessageIsCopied) {
   text = "other";
   ASSERT_TRUE(run_until([&] { return server_side_.messages.size() == count; }));
   EXPECT_EQ(server_side_.messages, std::vector<std::string>(count, "first"));
+}
+
+TEST_F(ComchDataTest, WhatAGraphHasNodesOfIsNeitherDestroyedNorConfigured) {
+  doca_graph* graph = nullptr;
+  doca_graph_node* node = nullptr;
+  ASSERT_EQ(doca_graph_create(server_side_.pe, &graph), DOCA_SUCCESS);
+  for (const doca_ctx* ctx : {server_side_.ctx, client_side_.ctx}) {
+    ASSERT_EQ(doca_graph_node_create_from_ctx(graph, ctx, &node), DOCA_SUCCESS);
+  }
+  EXPECT_EQ(doca_comch_server_destroy(server_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_comch_client_destroy(client_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_comch_server_task_send_set_conf(server_, Side::on_sent, Side::on_sent, 1),
+            DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_comch_client_task_send_set_conf(client_, Side::on_sent, Side::on_sent, 1),
+            DOCA_ERROR_IN_USE);
+  connect();
+  consumer_ = make_consumer(receiver_, server_side_.connection);
+  producer_ = make_producer(sender_, client_side_.connection);
+  for (const doca_ctx* ctx : {receiver_.ctx, sender_.ctx}) {
+    ASSERT_EQ(doca_graph_node_create_from_ctx(graph, ctx, &node), DOCA_SUCCESS);
+  }
+  EXPECT_EQ(doca_comch_consumer_destroy(consumer_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_comch_producer_destroy(producer_), DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_comch_consumer_task_post_recv_set_conf(consumer_, on_received, on_received, 1),
+            DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_comch_producer_task_send_set_conf(producer_, on_data_sent, on_data_sent, 1),
+            DOCA_ERROR_IN_USE);
+  EXPECT_EQ(doca_graph_destroy(graph), DOCA_SUCCESS);  // then they can be destroyed
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
@@ -167,6 +168,68 @@ TEST_F(DocaRdmaCmTest, AServerHasSeveralConnectionsAndRejectsMore) {
   // The end of a context disconnects its peers.
   ASSERT_NE(doca_ctx_stop(server_->ctx), DOCA_ERROR_BAD_STATE);
   ASSERT_TRUE(client_->until([&] { return client_->disconnected.size() == 2; }, server_.get()));
+}
+
+/// An mmap of many bytes, and a buffer of all of them.
+class LongBuffer {
+ public:
+  static constexpr std::size_t kLength = std::size_t{32} * 1024 * 1024;
+
+  LongBuffer(doca_dev* dev, doca_buf_inventory* inventory, bool is_source) {
+    EXPECT_EQ(doca_mmap_create(&mmap_), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_set_memrange(mmap_, bytes_.data(), kLength), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_add_dev(mmap_, dev), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_start(mmap_), DOCA_SUCCESS);
+    if (is_source) std::fill(bytes_.begin(), bytes_.end(), 1);
+    const auto get =
+        is_source ? &doca_buf_inventory_buf_get_by_data : &doca_buf_inventory_buf_get_by_addr;
+    EXPECT_EQ(get(inventory, mmap_, bytes_.data(), kLength, &buf), DOCA_SUCCESS);
+  }
+  LongBuffer& operator=(LongBuffer&&) = delete;
+  ~LongBuffer() {
+    EXPECT_EQ(doca_buf_dec_refcount(buf, nullptr), DOCA_SUCCESS);
+    EXPECT_EQ(doca_mmap_destroy(mmap_), DOCA_SUCCESS);
+  }
+  /// Returns whether the device has begun to write it.
+  [[nodiscard]] bool has_begun() const {
+    return static_cast<const volatile std::uint8_t&>(bytes_.front()) != 0;
+  }
+
+  doca_buf* buf = nullptr;
+
+ private:
+  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(kLength);
+  doca_mmap* mmap_ = nullptr;
+};
+
+TEST_F(DocaRdmaCmTest, APeerThatIsDisconnectedInAMessageEndsNoOther) {
+  ASSERT_EQ(doca_rdma_start_listen_to_port(server_->rdma, kPort), DOCA_SUCCESS);
+  CmPeer second(dev_);
+  const LongBuffer from(dev_, second.inventory, true);
+  const LongBuffer into(dev_, server_->inventory, false);
+  establish(1);
+  ASSERT_EQ(second.connect_to(own_address(), kPort, 2), DOCA_SUCCESS);
+  ASSERT_TRUE(second.until(
+      [&] { return second.established.size() == 1 && server_->established.size() == 2; },
+      server_.get()));
+  ASSERT_EQ(server_->receive(into.buf, 1), DOCA_SUCCESS);
+  ASSERT_EQ(server_->receive(server_->destination(0, 64), 2), DOCA_SUCCESS);
+  ASSERT_EQ(second.send(second.established[0], from.buf), DOCA_SUCCESS);
+  ASSERT_TRUE(second.until([&] { return into.has_begun(); }));
+  ASSERT_EQ(doca_rdma_connection_disconnect(server_->established[1]), DOCA_SUCCESS);
+  ASSERT_TRUE(server_->ends(1));
+  EXPECT_EQ(server_->ended[0].user_data, 1U);
+  EXPECT_EQ(server_->ended[0].status, DOCA_ERROR_SHUTDOWN);
+  EXPECT_EQ(server_->ended[0].connection, nullptr);
+  EXPECT_EQ(server_->state(), DOCA_CTX_STATE_RUNNING);
+  // The other one sends on.
+  ASSERT_EQ(client_->send(client_->established[0], client_->source(0, 20, 0x42)), DOCA_SUCCESS);
+  ASSERT_TRUE(server_->ends(2, client_.get()));
+  EXPECT_EQ(server_->ended[1].status, DOCA_SUCCESS);
+  EXPECT_EQ(server_->ended[1].connection, server_->established[0]);
+  EXPECT_EQ(server_->memory[19], 0x42);
+  EXPECT_TRUE(client_->disconnected.empty());
+  ASSERT_TRUE(second.ends(1, server_.get()));
 }
 
 TEST_F(DocaRdmaCmTest, ARequestIsAnsweredLaterOrRejected) {

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,8 +22,11 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "protocol/bytes.hpp"
+#include "protocol/envelope.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::sync {
@@ -365,6 +370,28 @@ TEST(SyncEventExport, ADescriptionOfWhatIsGoneIsNotFound) {
   const core::Fd reused(number);
   EXPECT_EQ(code_of(blob), ErrorCode::not_found);
   ASSERT_TRUE(number == descriptor || other.export_to_process().fd == descriptor);
+}
+
+TEST(SyncEventExport, AFileOfAnotherTypeIsNotOpened) {
+  const support::TempDir folder;
+  const std::string path = folder.file("fifo");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const core::Fd found(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat file {};
+  ASSERT_EQ(::fstat(found.get(), &file), 0);
+  const core::Fd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  ASSERT_GE(::inotify_add_watch(watch.get(), path.c_str(), IN_OPEN), 0);
+  protocol::Writer body;
+  body.integer(static_cast<std::uint32_t>(::getpid()))
+      .integer(static_cast<std::uint32_t>(found.get()))
+      .integer(static_cast<std::uint64_t>(file.st_dev))
+      .integer(static_cast<std::uint64_t>(file.st_ino))
+      .integer(static_cast<std::uint8_t>(Publisher::cpu));
+  // The envelope of SyncEvent::export_in_place().
+  const auto blob = protocol::Envelope{"a forged description", 0x4f46'5345, 1, 100}.wrap(body.take());
+  EXPECT_EQ(thrown_by([&] { SyncEvent::import_in_place(blob); }).code(), ErrorCode::bad_message);
+  char told[256];
+  EXPECT_LT(::read(watch.get(), told, sizeof told), 0) << "it was opened";
 }
 
 TEST(SyncEventExport, AForgedDescriptionIsRefused) {
