@@ -150,7 +150,7 @@ class DocaGpuTest : public ComchDataTest {
            {doca_dev_gpu_comch_consumer_recv_wait(own_consumer_, &mkey, &address, &length, nullptr,
                                                   nullptr, DOCA_GPU_COMCH_WAIT_FLAG_NB),
             doca_dev_gpu_comch_producer_poll(own_producer_, &id, DOCA_GPU_COMCH_WAIT_FLAG_NB)}) {
-        if (each != DOCA_ERROR_AGAIN) error = each;
+        if (each != DOCA_ERROR_AGAIN && each != DOCA_SUCCESS) error = each;
       }
       return error != DOCA_SUCCESS;
     });

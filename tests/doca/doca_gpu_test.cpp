@@ -92,17 +92,16 @@ TEST_F(DocaGpuTest, AKernelFindsTheBuffersOfAnArray) {
 
 TEST_F(DocaGpuTest, AKernelReversesMessages) {
   start_all();
-  std::atomic<bool> stop{false};
   std::atomic<int> unexpected{0};
   std::string immediates;
-  std::thread kernel([&] {
+  std::jthread kernel([&](const std::stop_token& stop) {  // also an ASSERT stops it
     for (std::size_t i = 0; i < kCount; ++i) {
       unexpected += doca_dev_gpu_comch_consumer_post_recv(own_consumer_, mkey_,
                                                           address_ + i * kSize, kSize) != 0;
     }
     unexpected += doca_dev_gpu_comch_consumer_post_recv(own_consumer_, mkey_, address_, kSize) !=
                   DOCA_ERROR_AGAIN;
-    while (!stop) {
+    while (!stop.stop_requested()) {
       std::uint32_t mkey = 0;
       std::uint32_t length = 0;
       std::uintptr_t address = 0;
@@ -122,7 +121,11 @@ TEST_F(DocaGpuTest, AKernelReversesMessages) {
           doca_dev_gpu_comch_producer_send(own_producer_, mkey, address, length, immediate,
                                            immediate_length, id_, address) != 0;
       std::uint64_t sent = 0;
-      status = doca_dev_gpu_comch_producer_poll(own_producer_, &sent, DOCA_GPU_COMCH_WAIT_FLAG_B);
+      do {
+        status =
+            doca_dev_gpu_comch_producer_poll(own_producer_, &sent, DOCA_GPU_COMCH_WAIT_FLAG_NB);
+      } while (status == DOCA_ERROR_AGAIN && !stop.stop_requested());
+      if (status == DOCA_ERROR_AGAIN) break;  // the test is over
       unexpected += status != DOCA_SUCCESS || sent != address;
       unexpected += doca_dev_gpu_comch_consumer_post_recv(own_consumer_, mkey, address, kSize) != 0;
     }
@@ -143,7 +146,7 @@ TEST_F(DocaGpuTest, AKernelReversesMessages) {
   std::uint32_t producer = 0;
   EXPECT_EQ(doca_comch_producer_get_id(kernel_producer_, &producer), DOCA_SUCCESS);
   EXPECT_EQ(receiver_.producers.back(), producer);
-  stop = true;
+  kernel.request_stop();
   kernel.join();
   EXPECT_EQ(unexpected, 0);
   EXPECT_EQ(immediates.substr(0, 6), "i0i1i2");

@@ -58,8 +58,8 @@ struct doca_ctx *doca_comch_consumer_as_ctx(struct doca_comch_consumer *consumer
 /// The id that the peer's event has. DOCA_ERROR_BAD_STATE before the first start.
 doca_error_t doca_comch_consumer_get_id(const struct doca_comch_consumer *consumer, uint32_t *id);
 /// Returns the handle for kernels, which is valid until the next start or the destruction of the
-/// consumer. It has as many entries as there are tasks. DOCA_ERROR_BAD_STATE if the data path is on no
-/// GPU, or the consumer was not started.
+/// consumer. It has at least as many entries as there are tasks. DOCA_ERROR_BAD_STATE if the data
+/// path is on no GPU, or the consumer was not started.
 doca_error_t doca_comch_consumer_get_gpu_handle(const struct doca_comch_consumer *consumer,
                                                  struct doca_comch_gpu_consumer **gpu_consumer);
 /// The most immediate bytes that the program expects. DOCA_ERROR_INVALID_VALUE for more than the

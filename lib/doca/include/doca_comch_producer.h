@@ -53,8 +53,8 @@ struct doca_ctx *doca_comch_producer_as_ctx(struct doca_comch_producer *producer
 /// The id that receivers see.
 doca_error_t doca_comch_producer_get_id(const struct doca_comch_producer *producer, uint32_t *id);
 /// Returns the handle for kernels, which is valid until the next start or the destruction of the
-/// producer. It has as many entries as there are tasks. DOCA_ERROR_BAD_STATE if the data path is on no
-/// GPU, or the producer was not started.
+/// producer. It has at least as many entries as there are tasks. DOCA_ERROR_BAD_STATE if the data
+/// path is on no GPU, or the producer was not started.
 doca_error_t doca_comch_producer_get_gpu_handle(const struct doca_comch_producer *producer,
                                                  struct doca_comch_gpu_producer **gpu_producer);
 

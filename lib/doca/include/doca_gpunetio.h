@@ -1,7 +1,11 @@
 /// GPUs, and memory that kernels use.
 ///
-/// A GPU is one that CUDA knows, or a host GPU of OFFLOAD_DOCA_GPUS: threads of the program stand in for
-/// its kernels. All calls return DOCA_ERROR_INVALID_VALUE if a pointer is NULL. Any thread.
+/// A GPU is one that CUDA knows, or a host GPU of OFFLOAD_DOCA_GPUS: threads of the program stand
+/// in for its kernels. Where memory of a GPU is allocated or freed, CUDA may wait until all kernels
+/// have ended: by the calls below, the start and stop of an array of buffers, and the start and
+/// destruction of a context whose data path is on the GPU. So a program calls them before it
+/// launches a kernel that it has to end itself. All calls return DOCA_ERROR_INVALID_VALUE if a
+/// pointer is NULL. Any thread.
 #ifndef DOCA_GPUNETIO_H_
 #define DOCA_GPUNETIO_H_
 
@@ -18,7 +22,7 @@ extern "C" {
 struct doca_gpu;
 
 enum doca_gpu_mem_type {
-  /// Memory of the GPU: the CPU has no address for it, except on a host GPU, which gives none either.
+  /// Memory of the GPU: the CPU has no address for it. A host GPU gives none either.
   DOCA_GPU_MEM_TYPE_GPU = 0,
   /// Memory that both access. Here it is pinned memory of the host.
   DOCA_GPU_MEM_TYPE_GPU_CPU = 1,
@@ -40,8 +44,8 @@ doca_error_t doca_gpu_destroy(struct doca_gpu *gpu_dev);
 doca_error_t doca_gpu_mem_alloc(struct doca_gpu *gpu_dev, size_t size, size_t alignment,
                                 enum doca_gpu_mem_type mtype, void **memptr_gpu,
                                 void **memptr_cpu);
-/// Frees what the call before returned as the address for kernels. CUDA may wait until all kernels
-/// have ended. DOCA_ERROR_NOT_FOUND if `memptr_gpu` is no such address.
+/// Frees what the call before returned as the address for kernels. DOCA_ERROR_NOT_FOUND if
+/// `memptr_gpu` is no such address.
 doca_error_t doca_gpu_mem_free(struct doca_gpu *gpu_dev, void *memptr_gpu);
 
 #pragma GCC visibility pop

@@ -113,8 +113,8 @@ DOCA_GPU_DEVICE doca_error_t offload_gpu_comch_room(const struct offload_gpu_com
   return queue->requested - queue->taken > queue->mask ? DOCA_ERROR_AGAIN : DOCA_SUCCESS;
 }
 
-/// Posts a buffer. Messages fill posted buffers in order. DOCA_ERROR_AGAIN: as many as the consumer
-/// has tasks are posted, or were received and not taken. DOCA_ERROR_BAD_STATE once a call has seen
+/// Posts a buffer. Messages fill posted buffers in order. DOCA_ERROR_AGAIN: all entries are
+/// posted, or were received and not taken. DOCA_ERROR_BAD_STATE once a call has seen
 /// that the context is not running, DOCA_ERROR_IO_FAILED if it has failed; so below.
 DOCA_GPU_DEVICE doca_error_t doca_dev_gpu_comch_consumer_post_recv(
     struct doca_comch_gpu_consumer* consumer, uint32_t mkey, uintptr_t addr, uint32_t recv_len) {
