@@ -117,8 +117,8 @@ struct doca_pe {
 
 namespace offload::doca {
 
-/// Checks that a context may be destroyed, or its tasks be configured: it is idle, and no graph has a
-/// node of it, whose instances may have its tasks.
+/// Checks that a context may be destroyed, or its tasks be configured: it is idle, and no graph has
+/// a node of it, whose instances may have its tasks.
 inline doca_error_t check_unused(const doca_ctx& ctx) noexcept {
   if (ctx.state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
   return ctx.graph_nodes == 0 ? DOCA_SUCCESS : DOCA_ERROR_IN_USE;

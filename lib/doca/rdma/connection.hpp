@@ -34,7 +34,7 @@ struct doca_rdma_connection {
   std::optional<offload::rdma::Connection> connection;  ///< unless it is only requested
   std::optional<offload::rdma::CmConnection> cm;        ///< if librdmacm connects it
   std::vector<std::byte> descriptor;                    ///< as exported
-  std::size_t tasks = 0;    ///< allocated tasks of it
+  std::size_t tasks = 0;                                ///< allocated tasks of it
   bool stops = false;       ///< it stops in the next turn, or has stopped
   bool given_back = false;  ///< the program has disconnected or rejected it
   doca_data user_data{};

@@ -57,7 +57,8 @@ struct RdmaTaskOf : doca_task {
 
   [[nodiscard]] LibraryTask& own() const noexcept { return static_cast<LibraryTask&>(*task); }
   [[nodiscard]] doca_rdma& rdma() const noexcept;
-  /// Returns whether its connection was disconnected, so that its failure says nothing about others.
+  /// Returns whether its connection was disconnected, so that its failure says nothing about
+  /// others.
   [[nodiscard]] bool was_disconnected() const noexcept {
     return connection != nullptr && connection->stops;
   }

@@ -148,8 +148,8 @@ SyncEvent SyncEvent::import_in_place(std::span<const std::byte> blob) {
   }
   // The exporter names the file, and to open one of another type may have effects.
   kInPlace.require(S_ISREG(file.st_mode), "its file is not memory");
-  core::Fd opened = open_in_proc("/proc/self/fd/" + std::to_string(found.get()),
-                                 O_RDWR | O_NONBLOCK | O_NOCTTY);
+  core::Fd opened =
+      open_in_proc("/proc/self/fd/" + std::to_string(found.get()), O_RDWR | O_NONBLOCK | O_NOCTTY);
   return {static_cast<Publisher>(publisher),
           memory::SharedMemory::import(std::move(opened), sizeof(SyncEventWords))};
 }

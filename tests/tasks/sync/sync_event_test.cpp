@@ -388,7 +388,8 @@ TEST(SyncEventExport, AFileOfAnotherTypeIsNotOpened) {
       .integer(static_cast<std::uint64_t>(file.st_ino))
       .integer(static_cast<std::uint8_t>(Publisher::cpu));
   // The envelope of SyncEvent::export_in_place().
-  const auto blob = protocol::Envelope{"a forged description", 0x4f46'5345, 1, 100}.wrap(body.take());
+  const auto blob =
+      protocol::Envelope{"a forged description", 0x4f46'5345, 1, 100}.wrap(body.take());
   EXPECT_EQ(thrown_by([&] { SyncEvent::import_in_place(blob); }).code(), ErrorCode::bad_message);
   char told[256];
   EXPECT_LT(::read(watch.get(), told, sizeof told), 0) << "it was opened";
