@@ -15,6 +15,7 @@ doca_ctx::~doca_ctx() {
 
 void doca_ctx::change_state(doca_ctx_states to) noexcept {
   const doca_ctx_states from = std::exchange(state, to);
+  if (to == DOCA_CTX_STATE_IDLE) became_idle();
   if (state_callback != nullptr) state_callback(user_data, this, from, to);
 }
 

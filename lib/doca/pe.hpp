@@ -65,6 +65,8 @@ struct doca_ctx {
   [[nodiscard]] virtual std::size_t submitted() noexcept { return context().in_flight(); }
   /// Starts the tasks that were submitted unflushed.
   virtual void flush() noexcept { static_cast<void>(context().flush()); }
+  /// Drops what is valid until the stop, before the program is told that it is idle.
+  virtual void became_idle() noexcept {}
 
   /// Sets the GPU whose kernels use it. Returns false if none can. It is idle.
   virtual bool set_gpu(doca_gpu&) { return false; }

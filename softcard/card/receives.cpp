@@ -10,8 +10,8 @@ using kernels::rdma::Segment;
 /// The key of the segment that ends an entry with fewer buffers than there is room for
 /// (MLX5_INVALID_LKEY).
 constexpr std::uint32_t kNoMore = 0x100;
-/// The length that a 0 stands for.
-constexpr std::uint32_t kLongest = 1U << 31;
+/// The length that a 0 stands for, bytes.
+constexpr std::uint32_t kLengthOfZero = 1U << 31;
 
 std::uint32_t load(const std::uint32_t& word) {
   return big_endian(__atomic_load_n(&word, __ATOMIC_RELAXED));
@@ -59,7 +59,7 @@ Receive Receives::take() noexcept {
     const std::uint32_t key = load(from.words[1]);
     if (key == kNoMore) break;
     const std::uint64_t address = std::uint64_t{load(from.words[2])} << 32 | load(from.words[3]);
-    receive.buffers[receive.buffer_count++] = {address, length != 0 ? length : kLongest, key};
+    receive.buffers[receive.buffer_count++] = {address, length != 0 ? length : kLengthOfZero, key};
   }
   return receive;
 }

@@ -1,4 +1,6 @@
 // Tests of calls that use an RDMA device: fake_verbs.cpp stands in for libibverbs.
+#include <doca_ctx.h>
+#include <doca_pe.h>
 #include <doca_sync_event.h>
 
 #include <vector>
@@ -41,6 +43,28 @@ TEST_F(DocaRemoteEventTest, ItIsRegisteredWhileItIsExported) {
   EXPECT_EQ(doca_sync_event_stop(event_), DOCA_SUCCESS);
   EXPECT_EQ(fake().open["ibv_reg_mr"], 0);
   EXPECT_EQ(fake().open["ibv_alloc_pd"], 1) << "the device keeps its domain";
+}
+
+TEST_F(DocaRemoteEventTest, TheExportOfAContextEndsWithItsStop) {
+  ASSERT_EQ(doca_sync_event_stop(event_), DOCA_SUCCESS);
+  doca_sync_event* context = nullptr;
+  ASSERT_EQ(doca_sync_event_create(&context), DOCA_SUCCESS);
+  ASSERT_EQ(doca_sync_event_add_publisher_location_remote_net(context), DOCA_SUCCESS);
+  ASSERT_EQ(doca_sync_event_add_subscriber_location_cpu(context, dev_), DOCA_SUCCESS);
+  doca_pe* pe = nullptr;
+  ASSERT_EQ(doca_pe_create(&pe), DOCA_SUCCESS);
+  doca_ctx* const ctx = doca_sync_event_as_ctx(context);
+  ASSERT_EQ(doca_pe_connect_ctx(pe, ctx), DOCA_SUCCESS);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ(doca_ctx_start(ctx), DOCA_SUCCESS);
+    EXPECT_EQ(fake().open["ibv_reg_mr"], 0);
+    ASSERT_EQ(doca_sync_event_export_to_remote_net(context, &data_, &size_), DOCA_SUCCESS);
+    EXPECT_EQ(fake().open["ibv_reg_mr"], 1);
+    ASSERT_EQ(doca_ctx_stop(ctx), DOCA_SUCCESS);
+    EXPECT_EQ(fake().open["ibv_reg_mr"], 0);
+  }
+  EXPECT_EQ(doca_sync_event_destroy(context), DOCA_SUCCESS);
+  EXPECT_EQ(doca_pe_destroy(pe), DOCA_SUCCESS);
 }
 
 TEST_F(DocaRemoteEventTest, APeerCreatesItFromTheBytes) {

@@ -98,6 +98,7 @@ struct doca_sync_event final : doca_ctx {
     return gets.set.has_all() && sets.set.has_all() && adds.set.has_all() && equals.set.has_all() &&
            unequals.set.has_all();
   }
+  void became_idle() noexcept override { export_net.reset(); }
   [[nodiscard]] bool is_imported() const noexcept { return importer.has_value(); }
   [[nodiscard]] bool is_started() const noexcept {
     return is_started_for_calls || state != DOCA_CTX_STATE_IDLE;

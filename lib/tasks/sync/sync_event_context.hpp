@@ -31,8 +31,7 @@ class SyncEventTask final : public progress::Task, public core::ListNode<SyncEve
   std::uint64_t mask = ~std::uint64_t{0};  ///< of wait_not_equal and wait_equal
   /// Once it is done: the value that get read, the value before add, the value that ended the wait.
   std::uint64_t result = 0;
-  /// Get and add also store their result here, before anything that depends on the task begins.
-  /// Null: nowhere else.
+  /// Get and add store their result here too, before they complete. Null: nowhere else.
   std::uint64_t* result_copy = nullptr;
 
  private:
