@@ -233,7 +233,7 @@ class DocaGpuPeerEndTest : public DocaGpuTest {
                                                 DOCA_GPU_COMCH_WAIT_FLAG_B) != DOCA_SUCCESS) {
         return 6;
       }
-      EXPECT_EQ(std::string(reinterpret_cast<const char*>(address), length), expected);
+      EXPECT_EQ(std::string(bytes_at(address), length), expected);
     }
     std::uint32_t mkey = 0;
     std::uint32_t length = 0;
