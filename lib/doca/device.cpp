@@ -132,9 +132,8 @@ doca_dev::doca_dev(doca_devinfo of, std::unique_ptr<RdmaDevice> opened,
 doca_dev::~doca_dev() = default;
 
 RdmaDevice& doca_dev::rdma() {
-  std::call_once(opens_, [this] {
-    if (!rdma_) rdma_ = std::make_unique<RdmaDevice>(info.device);
-  });
+  const std::lock_guard lock(opens_);
+  if (!rdma_) rdma_ = std::make_unique<RdmaDevice>(info.device);
   return *rdma_;
 }
 

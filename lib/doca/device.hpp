@@ -48,7 +48,7 @@ struct doca_dev {
 
  private:
   std::shared_ptr<void> origin_;
-  std::once_flag opens_;
+  std::mutex opens_;  ///< of rdma_, which is constant once it is set
   std::unique_ptr<offload::doca::RdmaDevice> rdma_;
 };
 
