@@ -1,3 +1,5 @@
-/// The archive needs a member.
-extern const char offload_doca_gpunetio_device[];
-const char offload_doca_gpunetio_device[] = "The functions for kernels are in the headers.";
+/// Returns where the functions for kernels are. Tools that check packages want code in an archive.
+extern "C" const char* offload_doca_gpunetio_device();
+extern "C" const char* offload_doca_gpunetio_device() {
+  return "The functions for kernels are in the headers.";
+}
