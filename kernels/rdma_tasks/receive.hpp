@@ -23,7 +23,8 @@ OFFLOAD_HOST_DEVICE WorkResult post_receives(const Group& group, ExclusiveReceiv
   if (count > entries) return WorkResult::invalid;
   if (state.posted - state.polled + count > entries) return WorkResult::pending;
   for (std::uint32_t i = group.lane(); i < count; i += group.size()) {
-    store_segment(receives.queue.ring[(state.posted + i) & (entries - 1)], data_segment(make(i)));
+    store_segment(receives.queue.ring[(state.posted + i) & (entries - 1)],
+                  receive_segment(make(i)));
   }
   state.posted += count;
   group.sync();  // the record's release is of all lanes' entries
