@@ -157,7 +157,7 @@ doca_error_t doca_dev_open(doca_devinfo* devinfo, doca_dev** dev) {
 }
 
 doca_error_t doca_dev_close(doca_dev* dev) {
-  if (dev != nullptr && dev->users.load(std::memory_order_relaxed) != 0) return DOCA_ERROR_IN_USE;
+  if (dev != nullptr && is_used(*dev)) return DOCA_ERROR_IN_USE;
   delete dev;
   return DOCA_SUCCESS;
 }

@@ -44,7 +44,7 @@ struct doca_dev {
   offload::doca::RdmaDevice& rdma();
 
   doca_devinfo info;
-  std::atomic<std::size_t> users{0};  ///< mmaps and contexts; relaxed: it publishes nothing
+  std::atomic<std::size_t> users{0};  ///< mmaps and contexts
 
  private:
   std::shared_ptr<void> origin_;

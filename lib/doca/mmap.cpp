@@ -144,7 +144,7 @@ doca_error_t doca_mmap_create(doca_mmap** mmap) {
 
 doca_error_t doca_mmap_destroy(doca_mmap* mmap) {
   if (mmap == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (mmap->consumers.load(std::memory_order_relaxed) != 0 || !remove_key(*mmap)) {
+  if (is_used(*mmap) || !remove_key(*mmap)) {
     return DOCA_ERROR_NOT_PERMITTED;
   }
   mmap->end();

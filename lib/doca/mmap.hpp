@@ -10,6 +10,7 @@
 
 #include "doca/device.hpp"
 #include "doca/include/doca_mmap.h"
+#include "doca/use.hpp"
 #include "memory/process_memory.hpp"
 #include "memory/region.hpp"
 
@@ -60,8 +61,8 @@ struct doca_mmap {
   /// By device; since the start.
   std::vector<std::pair<const doca_dev*, std::vector<std::byte>>> exports_rdma;
   doca_data user_data{};
-  std::atomic<std::size_t> consumers{0};  ///< created with it; relaxed: it publishes nothing
-  std::uint32_t key = 0;                  ///< for kernels, since the start; 0: none
+  std::atomic<std::size_t> users{0};  ///< consumers that were created with it
+  std::uint32_t key = 0;              ///< for kernels, since the start; 0: none
 
   /// Ends the start and its exports.
   void end() noexcept;
@@ -70,19 +71,7 @@ struct doca_mmap {
 
 namespace offload::doca {
 
-/// Counts a consumer of an mmap for as long as it lives.
-class MmapUse {
- public:
-  explicit MmapUse(doca_mmap& mmap) noexcept : mmap_(&mmap) {
-    mmap.consumers.fetch_add(1, std::memory_order_relaxed);
-  }
-  MmapUse& operator=(MmapUse&&) = delete;
-  ~MmapUse() { mmap_->consumers.fetch_sub(1, std::memory_order_relaxed); }
-  [[nodiscard]] const doca_mmap& get() const noexcept { return *mmap_; }
-
- private:
-  doca_mmap* mmap_;
-};
+using MmapUse = Use<doca_mmap>;
 
 /// The rights of a region with flags of doca_access_flag. A right to write of others includes that
 /// of the process, as a region that others write must be writable.

@@ -6,8 +6,8 @@
 
 namespace offload::doca {
 
-/// Counts a user of an object in its member `users`, for as long as it lives. The counter is
-/// relaxed: it publishes nothing.
+/// Counts a user of an object in its member `users`, for as long as it lives. Its end is a release
+/// that pairs with is_used().
 template <class Object>
 class Use {
  public:
@@ -21,7 +21,7 @@ class Use {
     return *this;
   }
   ~Use() {
-    if (object_ != nullptr) object_->users.fetch_sub(1, std::memory_order_relaxed);
+    if (object_ != nullptr) object_->users.fetch_sub(1, std::memory_order_release);
   }
   [[nodiscard]] Object* get() const noexcept { return object_; }
   Object* operator->() const noexcept { return object_; }
@@ -29,5 +29,11 @@ class Use {
  private:
   Object* object_;
 };
+
+/// Returns whether an object has users; if not, all of their accesses have ended.
+template <class Object>
+[[nodiscard]] bool is_used(const Object& object) noexcept {
+  return object.users.load(std::memory_order_acquire) != 0;  // pairs with the end of a Use
+}
 
 }  // namespace offload::doca

@@ -54,8 +54,7 @@ bool is_name(const char* name) noexcept {
 doca_error_t destroy(ControlCalls* calls) noexcept {
   if (calls == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (const doca_error_t result = check_unused(*calls); result != DOCA_SUCCESS) return result;
-  // Pairs with the end of the last user, which is on another thread.
-  if (calls->control->users.load(std::memory_order_acquire) != 0) return DOCA_ERROR_IN_USE;
+  if (is_used(*calls->control)) return DOCA_ERROR_IN_USE;
   delete calls;
   return DOCA_SUCCESS;
 }

@@ -47,10 +47,10 @@ struct doca_comch_consumer final : doca_ctx {
   }
   void configure() override {
     if (!gpu) return;
-    if (memory.get().key == 0) {
+    if (memory->key == 0) {
       throw offload::core::Error(ErrorCode::bad_state, "the consumer's mmap is stopped");
     }
-    receiver = std::make_unique<GpuReceiver>(*gpu->get(), tasks.size(), memory.get().key);
+    receiver = std::make_unique<GpuReceiver>(*gpu->get(), tasks.size(), memory->key);
     consumer.set_receiver(receiver.get());
   }
 
@@ -80,7 +80,7 @@ Status doca_comch_consumer_task_post_recv::prepare() noexcept {
   receive().producer = 0;
   if (buf == nullptr) return {};
   auto* const buffer = buffer_of(buf);
-  const auto& region = consumer().memory.get().region;
+  const auto& region = consumer().memory->region;
   if (buffer == nullptr || !region || &buffer->region() != &*region || !buffer->all_in_host()) {
     return ErrorCode::invalid_value;
   }

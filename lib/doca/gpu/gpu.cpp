@@ -115,7 +115,7 @@ doca_error_t doca_gpu_destroy(doca_gpu* gpu_dev) {
   if (gpu_dev == nullptr) return DOCA_ERROR_INVALID_VALUE;
   {
     const std::lock_guard lock(gpu_dev->mutex);
-    if (!gpu_dev->pieces.empty() || gpu_dev->users.load(std::memory_order_acquire) != 0) {
+    if (!gpu_dev->pieces.empty() || is_used(*gpu_dev)) {
       return DOCA_ERROR_IN_USE;
     }
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "doca/include/doca_gpunetio.h"
+#include "doca/use.hpp"
 
 namespace offload::doca {
 class GpuMover;
@@ -57,26 +58,6 @@ std::unique_ptr<doca_gpu> open_cuda_gpu(const std::string& pci_address);
 /// Returns whether only an open GPU accesses that memory.
 bool is_gpu_memory(const void* address) noexcept;
 
-/// Counts a user of a GPU for as long as it lives.
-class GpuUse {
- public:
-  explicit GpuUse(doca_gpu& gpu) noexcept : gpu_(&gpu) {
-    gpu.users.fetch_add(1, std::memory_order_relaxed);
-  }
-  GpuUse(const GpuUse&) = delete;
-  GpuUse(GpuUse&& other) noexcept : gpu_(std::exchange(other.gpu_, nullptr)) {}
-  GpuUse& operator=(GpuUse other) noexcept {
-    std::swap(gpu_, other.gpu_);
-    return *this;
-  }
-  ~GpuUse() {
-    if (gpu_ != nullptr) gpu_->users.fetch_sub(1, std::memory_order_release);  // pairs with destroy
-  }
-  [[nodiscard]] doca_gpu* get() const noexcept { return gpu_; }
-  [[nodiscard]] doca_gpu* operator->() const noexcept { return gpu_; }
-
- private:
-  doca_gpu* gpu_;
-};
+using GpuUse = Use<doca_gpu>;
 
 }  // namespace offload::doca

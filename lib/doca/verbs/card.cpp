@@ -348,7 +348,7 @@ doca_error_t doca_uar_create(doca_dev* dev, doca_uar_allocation_type allocation_
 
 doca_error_t doca_uar_destroy(doca_uar* uar) {
   if (uar == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (uar->users.load(std::memory_order_relaxed) != 0) return DOCA_ERROR_IN_USE;
+  if (is_used(*uar)) return DOCA_ERROR_IN_USE;
   delete uar;
   return DOCA_SUCCESS;
 }

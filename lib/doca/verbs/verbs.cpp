@@ -24,7 +24,7 @@ using core::ErrorCode;
 template <class Object>
 doca_error_t end(Object* object) noexcept {
   if (object == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (object->users.load(std::memory_order_relaxed) != 0) return DOCA_ERROR_IN_USE;
+  if (is_used(*object)) return DOCA_ERROR_IN_USE;
   delete object;
   return DOCA_SUCCESS;
 }
