@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -18,6 +17,7 @@ using core::ErrorCode;
 using memory::Access;
 using rdma::mlx5::DevxQueuePair;
 using rdma::mlx5::kRingAlignment;
+using rdma::mlx5::whole_pages;
 using wire::CqeKind;
 using wire::Opcode;
 using wire::Syndrome;
@@ -25,8 +25,9 @@ using wire::Syndrome;
 /// The most completions of a queue whose number can be asked for.
 constexpr std::uint32_t kMostCompletions = 1U << 22;
 
-std::size_t whole_pages(std::size_t bytes) {
-  return (bytes + kRingAlignment - 1) / kRingAlignment * kRingAlignment;
+/// Returns the memory of queues as a card's commands name it.
+rdma::mlx5::QueueSpace space_of(const memory::Range& memory) noexcept {
+  return {memory.address, memory.length};
 }
 
 std::uint32_t log2_of(std::uint32_t size) {
@@ -127,21 +128,15 @@ void set_wait(ibv_send_wr& request, std::uint32_t queue, std::uint32_t index) no
   request.wr.rdma = {index, queue};
 }
 
-QueuePages::QueuePages(std::size_t size)
-    : bytes_(static_cast<std::byte*>(std::aligned_alloc(kRingAlignment, size))), size_(size) {
-  if (!bytes_) throw std::bad_alloc();
-  std::memset(bytes_.get(), 0, size);
-}
-
 CardCq::CardCq(doca_verbs_context& of, const doca_verbs_cq_attr& attributes)
     : doca_verbs_cq(of),
       uar_(uar_of(of, attributes.uar)),
       log2_(log2_of(attributes.size)),
-      memory_(whole_pages(sizeof(wire::Cqe) << log2_) + kRingAlignment),
-      space_(of.device, memory_.space()) {
+      memory_(memory::allocate_range(whole_pages(sizeof(wire::Cqe) << log2_) + kRingAlignment)),
+      space_(of.device, space_of(memory_)) {
   const rdma::mlx5::RingPlace place{0, whole_pages(sizeof(wire::Cqe) << log2_)};
-  queue_ = {reinterpret_cast<wire::Cqe*>(memory_.data()), log2_,
-            reinterpret_cast<std::uint32_t*>(memory_.data() + place.record)};
+  queue_ = {reinterpret_cast<wire::Cqe*>(memory_.address), log2_,
+            reinterpret_cast<std::uint32_t*>(memory_.address + place.record)};
   rdma::mlx5::mark_fresh({queue_.entries, std::size_t{1} << log2_});
   native_ = make_card_completions(of.device, space_, uar_->registers, place, log2_);
   queue_.number = native_.number();
@@ -182,14 +177,14 @@ CardQp::CardQp(doca_verbs_context& of, const doca_verbs_qp_init_attr& from)
       capacity_(from),
       always_signaled_(from.sq_sig_all != 0),
       sizes_(sizes_of(from)),
-      memory_(DevxQueuePair::bytes_of(sizes_)),
-      pair_(std::in_place, of.device, from.pd->domain, sizes_, memory_.space(),
+      memory_(memory::allocate_range(DevxQueuePair::bytes_of(sizes_))),
+      pair_(std::in_place, of.device, from.pd->domain, sizes_, space_of(memory_),
             DevxQueuePair::Options{
                 .registers = &uar_->registers,
                 .completions =
                     DevxQueuePair::CompletionNumbers{sends_.number(), receives_.number()}}),
       relay_(&doorbell_, pair_->card_register()),
-      queues_(pair_->seen_at(memory_.data(), &doorbell_)),
+      queues_(pair_->seen_at(memory_.address, &doorbell_)),
       requests_(sizes_.send_blocks),
       receive_ids_(queues_.receive.entries),
       buffers_(from.max_send_sge) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <span>
@@ -8,6 +7,7 @@
 
 #include "doca/device.hpp"
 #include "doca/verbs/verbs.hpp"
+#include "memory/range.hpp"
 #include "rdma/mlx5/devx_queue_pair.hpp"
 #include "rdma/mlx5/doorbell.hpp"
 
@@ -24,22 +24,6 @@ struct doca_uar {
 namespace offload::doca {
 
 class CardQp;
-
-/// Whole pages of zeros, for queues.
-class QueuePages {
- public:
-  /// `size`: a multiple of a page. Throws std::bad_alloc.
-  explicit QueuePages(std::size_t size);
-  [[nodiscard]] std::byte* data() const noexcept { return bytes_.get(); }
-  [[nodiscard]] rdma::mlx5::QueueSpace space() const noexcept { return {bytes_.get(), size_}; }
-
- private:
-  struct Free {
-    void operator()(std::byte* bytes) const noexcept { std::free(bytes); }
-  };
-  std::unique_ptr<std::byte, Free> bytes_;
-  std::size_t size_;
-};
 
 /// A completion queue that the card's own commands make.
 class CardCq final : public doca_verbs_cq {
@@ -60,7 +44,7 @@ class CardCq final : public doca_verbs_cq {
   std::map<std::uint32_t, CardQp*> pairs_;  ///< those that complete into it, by their numbers
   Use<doca_uar> uar_;
   std::uint32_t log2_;
-  QueuePages memory_;
+  memory::Range memory_;
   rdma::mlx5::CardSpace space_;
   rdma::mlx5::CardObject native_;
   kernels::rdma::CompletionQueue queue_;
@@ -97,7 +81,7 @@ class CardQp final : public doca_verbs_qp {
   ibv_qp_cap capacity_;
   bool always_signaled_;
   rdma::QueueSizes sizes_;
-  QueuePages memory_;
+  memory::Range memory_;
   std::optional<rdma::mlx5::DevxQueuePair> pair_;
   std::uint64_t doorbell_ = 0;
   rdma::mlx5::DoorbellRelay relay_;

@@ -35,6 +35,10 @@ struct QueueSpace {
 
 /// The alignment of rings in a QueueSpace, a page of the card.
 inline constexpr std::size_t kRingAlignment = 4096;
+/// Returns the bytes of the whole pages that hold `bytes`.
+constexpr std::size_t whole_pages(std::size_t bytes) noexcept {
+  return (bytes + kRingAlignment - 1) / kRingAlignment * kRingAlignment;
+}
 
 /// A QueueSpace that the card knows (UMEM). Move-only; the device outlives it.
 class CardSpace {

@@ -93,10 +93,6 @@ std::uint32_t log2_of(std::uint32_t count) {
   return static_cast<std::uint32_t>(std::countr_zero(count));
 }
 
-std::size_t whole_pages(std::size_t bytes) {
-  return (bytes + kRingAlignment - 1) / kRingAlignment * kRingAlignment;
-}
-
 /// The places of all parts in a queue pair's space; with no blocks, in that of shared receives.
 struct Layout {
   explicit Layout(const QueueSizes& sizes)
