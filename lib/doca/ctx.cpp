@@ -146,7 +146,7 @@ doca_error_t doca_ctx_set_state_changed_cb(doca_ctx* ctx,
 
 doca_error_t doca_ctx_set_datapath_on_gpu(doca_ctx* ctx, doca_gpu* gpu_dev) {
   if (any_null(ctx, gpu_dev)) return DOCA_ERROR_INVALID_VALUE;
-  if (ctx->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  if (const doca_error_t result = check_unused(*ctx); result != DOCA_SUCCESS) return result;
   return ctx->set_gpu(*gpu_dev) ? DOCA_SUCCESS : DOCA_ERROR_NOT_SUPPORTED;
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 /// The bytes of messages that are kept, if there are several.
 constexpr std::size_t kMostKept = std::size_t{8} * 1024 * 1024;
+static_assert(OFFLOAD_GPU_COMCH_IMMEDIATE == kMostImmediate);
 
 }  // namespace
 
@@ -100,10 +101,11 @@ void GpuSender::begin_copies(GpuStaging& staging) {
 bool GpuSender::pass_on() noexcept {
   if (has_failed()) return false;
   bool worked = false;
-  for (const Copy& copy : std::exchange(copies_, {})) {
+  for (const Copy& copy : copies_) {
     std::memcpy(copy.of->bytes.get() + copy.of->copied, copy.from.data(), copy.from.size());
     copy.of->copied += copy.from.size();
   }
+  copies_.clear();
   try {
     while (!outgoing_.empty() && send_oldest()) {
       offload_gpu_comch_event event{};
