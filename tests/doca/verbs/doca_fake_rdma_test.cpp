@@ -24,6 +24,7 @@ class DocaFakeRdmaTest : public DocaFakeDeviceTest {
     EXPECT_EQ(doca_rdma_set_max_num_connections(server_->rdma, 2), DOCA_SUCCESS);
     EXPECT_EQ(doca_ctx_set_user_data(server_->ctx, {.ptr = server_.get()}), DOCA_SUCCESS);
     requests().clear();
+    changes() = 0;
     EXPECT_EQ(doca_rdma_set_connection_state_callbacks(server_->rdma, on_request, on_change,
                                                        on_change, on_change),
               DOCA_SUCCESS);
@@ -51,13 +52,15 @@ class DocaFakeRdmaTest : public DocaFakeDeviceTest {
     return requests().empty() ? nullptr : requests().back();
   }
   void establish() {
+    const int had = changes();
     fake_cm().deliver(RDMA_CM_EVENT_ESTABLISHED);
-    turns();
+    ASSERT_TRUE(server_->until([&] { return changes() > had; }));
   }
-  /// For longer than a connection with shared receives takes to stop.
-  void turns() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
-    while (std::chrono::steady_clock::now() < end) server_->turn();
+  /// Disconnects, and waits for the end of its queue pair.
+  void disconnect(doca_rdma_connection* connection) {
+    const std::size_t had = fake().queue_pairs.size();
+    ASSERT_EQ(doca_rdma_connection_disconnect(connection), DOCA_SUCCESS);
+    ASSERT_TRUE(server_->until([&] { return fake().queue_pairs.size() < had; }));
   }
   static auto disconnects() {
     return std::count(fake_cm().calls.begin(), fake_cm().calls.end(), "rdma_disconnect");
@@ -81,7 +84,12 @@ class DocaFakeRdmaTest : public DocaFakeDeviceTest {
     EXPECT_EQ(doca_rdma_connection_accept(connection, nullptr, 0), DOCA_SUCCESS);
     requests().push_back(connection);
   }
-  static void on_change(doca_rdma_connection*, doca_data, doca_data) {}
+  /// The calls of on_change().
+  static int& changes() {
+    static int count = 0;
+    return count;
+  }
+  static void on_change(doca_rdma_connection*, doca_data, doca_data) { ++changes(); }
 
   std::unique_ptr<Peer> server_;
   Bytes peer_;
@@ -95,8 +103,7 @@ TEST_F(DocaFakeRdmaTest, ANumberThatIsGivenAgainIsOfTheNewConnection) {
   doca_rdma_task_send* kept = nullptr;  // which keeps the connection after its end
   ASSERT_EQ(doca_rdma_task_send_allocate_init(server_->rdma, first, nullptr, {}, &kept),
             DOCA_SUCCESS);
-  ASSERT_EQ(doca_rdma_connection_disconnect(first), DOCA_SUCCESS);
-  turns();
+  disconnect(first);
   fake().first_number = number - static_cast<std::uint32_t>(fake().queue_pairs.size());
   doca_rdma_connection* const second = accept();
   establish();
@@ -127,10 +134,10 @@ TEST_F(DocaFakeRdmaTest, AReceiveOfAConnectionThatIsGoneStopsNothing) {
 
 TEST_F(DocaFakeRdmaTest, APeerIsToldOfAConnectionThatWasDisconnectedTooEarly) {
   doca_rdma_connection* const made = accept();
-  ASSERT_EQ(doca_rdma_connection_disconnect(made), DOCA_SUCCESS);
-  turns();
+  disconnect(made);
   const auto had = disconnects();
-  establish();
+  fake_cm().deliver(RDMA_CM_EVENT_ESTABLISHED);
+  ASSERT_TRUE(server_->until([&] { return disconnects() != had; }));
   EXPECT_EQ(disconnects(), had + 1);
 }
 
