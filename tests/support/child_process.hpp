@@ -1,10 +1,12 @@
 #pragma once
 
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -15,11 +17,12 @@
 namespace offload::support {
 
 /// A copy of this process that runs `action(socket)` and exits with its result; the socket is
-/// connected to this process's. It is killed if it takes longer than kBound.
+/// connected to this process's. It is killed if it takes longer than `limit`, and at the end of the
+/// thread that made it.
 class ChildProcess {
  public:
   template <class Action>
-  explicit ChildProcess(Action action) {
+  explicit ChildProcess(Action action, std::chrono::seconds limit = kBound) {
     int ends[2];
     core::check_errno(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), "socketpair");
     socket_.reset(ends[0]);
@@ -31,16 +34,20 @@ class ChildProcess {
       std::signal(SIGSEGV, SIG_DFL);
       const struct rlimit no_core {};
       ::setrlimit(RLIMIT_CORE, &no_core);
-      ::alarm(static_cast<unsigned>(kBound.count()));
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::alarm(static_cast<unsigned>(limit.count()));
       ::_exit(action(other.get()));
     }
   }
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
   ~ChildProcess() {
-    if (pid_ > 0) wait();
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGCONT);  // if the test has stopped it
+    wait();
   }
 
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
 
   /// Returns its status, as of waitpid.
