@@ -1,14 +1,14 @@
 #include <doca_graph.h>
 #include <doca_sync_event.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
+#include <chrono>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "tests/doca/dma_fixture.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace offload::doca {
 namespace {
@@ -90,9 +90,7 @@ TEST_F(DocaSyncEventTest, AnotherProcessWaitsForItAndAdds) {
   const std::uint8_t* data = nullptr;
   std::size_t size = 0;
   ASSERT_EQ(doca_sync_event_export_to_remote_pci(event_, dev_, &data, &size), DOCA_SUCCESS);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(30);
+  const auto wait_and_add = [&](int) {
     doca_sync_event* other = nullptr;
     std::uint64_t before = 0;
     const bool done =
@@ -102,14 +100,14 @@ TEST_F(DocaSyncEventTest, AnotherProcessWaitsForItAndAdds) {
         doca_sync_event_update_add(other, 6, &before) == DOCA_SUCCESS && before == 1 &&
         doca_sync_event_stop(other) == DOCA_SUCCESS &&
         doca_sync_event_destroy(other) == DOCA_SUCCESS;
-    std::_Exit(done ? 0 : 1);
-  }
+    return done ? 0 : 1;
+  };
+  support::ChildProcess child(wait_and_add, std::chrono::seconds(30));
   EXPECT_EQ(doca_sync_event_update_set(event_, 1), DOCA_SUCCESS);
+  const int status = child.wait();
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_EQ(doca_sync_event_wait_gt_yield(event_, 1, kAll), DOCA_SUCCESS);
   EXPECT_EQ(value_of(event_), 7U);
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   stop();
 }
 
