@@ -1,6 +1,5 @@
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,15 +11,31 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "tests/doca/doca_gpu_fixture.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace offload::doca {
 namespace {
+
+/// Returns the most bytes that have arrived at a socket of this process and were not read.
+int most_unread() {
+  int most = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;  // another thread may close it
+    int count = 0;
+    if (std::filesystem::is_socket(entry.path(), error) &&
+        ::ioctl(std::stoi(entry.path().filename()), FIONREAD, &count) == 0) {
+      most = std::max(most, count);
+    }
+  }
+  return most;
+}
 
 /// The stop of a kernel's producer while its message, which fills the system's buffers, is sent.
 class DocaGpuStopTest : public DocaGpuTest {
@@ -36,12 +51,7 @@ class DocaGpuStopTest : public DocaGpuTest {
     ASSERT_EQ(doca_dev_gpu_comch_producer_send(own_producer_, key_of(from_.mmap), address, kMemory,
                                                nullptr, 0, id_, 1),
               DOCA_SUCCESS);
-    std::uint32_t count = 0;
-    ASSERT_TRUE(run_until([&] {
-      EXPECT_EQ(doca_mmap_get_num_bufs(from_.mmap, &count), DOCA_SUCCESS);
-      return count == 1;
-    }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until the sending has begun
+    ASSERT_TRUE(support::eventually([] { return most_unread() > 16384; }));  // it has begun
     begin_ = Clock::now();
     EXPECT_EQ(doca_ctx_stop(kernel_producer_end_.ctx), DOCA_ERROR_IN_PROGRESS);
     EXPECT_LT(Clock::now() - begin_, std::chrono::milliseconds(400)) << "the stop waits";
@@ -187,25 +197,17 @@ TEST_F(ComchTest, GpusComeAndGoWhileAnMmapAsksThem) {
 /// The end of a peer, as a kernel in another process sees it.
 class DocaGpuPeerEndTest : public DocaGpuTest {
  protected:
-  /// Posts three buffers, tells the parent, and receives two messages behind which the stream ends.
-  /// Returns the exit status.
-  int run_kernel_process(int ready) {
+  /// Posts three buffers, and receives two messages behind which the stream ends. Returns the exit
+  /// status.
+  int run_kernel_process() {
     Side own;
     doca_comch_client* const client = make_client(own, kName);
     if (doca_ctx_start(own.ctx) != DOCA_ERROR_IN_PROGRESS) return 1;
-    const auto turn_until = [&](const std::function<bool()>& reached) {
-      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      while (!reached() && std::chrono::steady_clock::now() < end) {
-        own.turn();
-        turn_ends();
-      }
-      return reached();
-    };
-    if (!turn_until([&] { return own.state() == DOCA_CTX_STATE_RUNNING; })) return 2;
+    if (!turn_until(own, [&] { return own.state() == DOCA_CTX_STATE_RUNNING; })) return 2;
     EXPECT_EQ(doca_comch_client_get_connection(client, &client_side_.connection), DOCA_SUCCESS);
     kernel_consumer_ = make_kernel_consumer();
     EXPECT_EQ(doca_ctx_start(kernel_consumer_end_.ctx), DOCA_ERROR_IN_PROGRESS);
-    if (!turn_until([&] { return kernel_consumer_end_.state() == DOCA_CTX_STATE_RUNNING; })) {
+    if (!turn_until(own, [&] { return kernel_consumer_end_.state() == DOCA_CTX_STATE_RUNNING; })) {
       return 3;
     }
     EXPECT_EQ(doca_comch_consumer_get_gpu_handle(kernel_consumer_, &own_consumer_), DOCA_SUCCESS);
@@ -215,15 +217,6 @@ class DocaGpuPeerEndTest : public DocaGpuTest {
           doca_dev_gpu_comch_consumer_post_recv(own_consumer_, mkey_, address_ + i * kSize, kSize),
           DOCA_SUCCESS);
     }
-    std::uint32_t count = 0;
-    if (!turn_until([&] {
-          EXPECT_EQ(doca_mmap_get_num_bufs(memory_.mmap, &count), DOCA_SUCCESS);
-          return count == 3;
-        })) {
-      return 4;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the library sends their lengths
-    if (::write(ready, "r", 1) != 1) return 5;
     for (const char* const expected : {"first", "second"}) {
       std::uint32_t mkey = 0;
       std::uint32_t length = 0;
@@ -249,34 +242,25 @@ class DocaGpuPeerEndTest : public DocaGpuTest {
 
 TEST_F(DocaGpuPeerEndTest, AKernelReceivesWhatArrivedBeforeTheEnd) {
   ASSERT_EQ(doca_ctx_start(server_side_.ctx), DOCA_SUCCESS);
-  int ready[2];
-  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::_exit(run_kernel_process(ready[1]));
-  }
-  ASSERT_GT(child, 0);
-  ::close(ready[1]);
+  support::ChildProcess child([&](int) { return run_kernel_process(); }, std::chrono::seconds(60));
   ASSERT_TRUE(run_until([&] { return server_side_.new_consumers.size() == 1; }));
   id_ = server_side_.new_consumers[0];
   producer_ = make_producer(sender_, server_side_.connection);
   ASSERT_EQ(doca_ctx_start(sender_.ctx), DOCA_SUCCESS);
-  char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  ::close(ready[0]);
+  // The lengths of the three buffers, 16 bytes each, which are read when a message is sent.
+  ASSERT_TRUE(run_until([] { return most_unread() >= 48; }));
   // While the process stands still, two messages and the end of the stream arrive.
-  ASSERT_EQ(::kill(child, SIGSTOP), 0);
+  ASSERT_EQ(::kill(child.pid(), SIGSTOP), 0);
   int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_EQ(::waitpid(child.pid(), &status, WUNTRACED), child.pid());
   ASSERT_TRUE(WIFSTOPPED(status));
   send_text("first");
   send_text("second");
   ASSERT_TRUE(run_until([&] { return sender_.results.size() == 2; }));
   end_of(sender_);
   stop(server_side_);
-  ASSERT_EQ(::kill(child, SIGCONT), 0);
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(::kill(child.pid(), SIGCONT), 0);
+  status = child.wait();
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }

@@ -5,14 +5,18 @@
 #include <doca_comch_producer.h>
 #include <doca_gpunetio.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <doca_gpunetio_dev_buf.cuh>
 #include <doca_gpunetio_dev_comch.cuh>
+#include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/doca/comch/comch_data_fixture.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace offload::doca {
 
@@ -155,6 +159,26 @@ class DocaGpuTest : public ComchDataTest {
       return error != DOCA_SUCCESS;
     });
     return error;
+  }
+
+  /// Joins a kernel that sets `done` at its end. If it does not, its calls are ended.
+  void join(std::thread& kernel, const std::atomic<bool>& done) {
+    const bool has_ended = run_until([&] { return done.load(); });
+    EXPECT_TRUE(has_ended) << "the kernel still waits";
+    if (!has_ended && own_consumer_ != nullptr) end_calls(*own_consumer_->queue.words);
+    if (!has_ended && own_producer_ != nullptr) end_calls(*own_producer_->queue.words);
+    kernel.join();
+  }
+  static void end_calls(offload_gpu_comch_words& words) {
+    const std::uint64_t events = offload_gpu_comch_load(&words.events) & UINT32_MAX;
+    offload_gpu_comch_store(&words.events, std::uint64_t{DOCA_ERROR_BAD_STATE} << 32 | events);
+  }
+  /// Turns a client of another process, and its ends, until `ready`.
+  bool turn_until(Side& own, const std::function<bool()>& ready) {
+    return support::eventually(ready, [&] {
+      own.turn();
+      turn_ends();
+    });
   }
 
   const HostGpu gpu_;

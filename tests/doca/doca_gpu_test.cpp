@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <doca_gpunetio_dev_buf.cuh>
 #include <doca_gpunetio_dev_comch.cuh>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "tests/doca/doca_gpu_fixture.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace offload::doca {
 namespace {
@@ -156,6 +158,7 @@ TEST_F(DocaGpuTest, AStopEndsTheWaitsOfAKernel) {
   start_all();
   doca_error_t received = DOCA_SUCCESS;
   doca_error_t polled = DOCA_SUCCESS;
+  std::atomic<bool> done{false};
   std::thread kernel([&] {
     std::uint32_t mkey = 0;
     std::uint32_t length = 0;
@@ -164,11 +167,12 @@ TEST_F(DocaGpuTest, AStopEndsTheWaitsOfAKernel) {
     received = doca_dev_gpu_comch_consumer_recv_wait(own_consumer_, &mkey, &address, &length,
                                                      nullptr, nullptr, DOCA_GPU_COMCH_WAIT_FLAG_B);
     polled = doca_dev_gpu_comch_producer_poll(own_producer_, &id, DOCA_GPU_COMCH_WAIT_FLAG_B);
+    done = true;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   end_of(kernel_consumer_end_);
   end_of(kernel_producer_end_);
-  kernel.join();
+  join(kernel, done);
   EXPECT_EQ(received, DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(polled, DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_dev_gpu_comch_consumer_post_recv(own_consumer_, mkey_, address_, kSize),
@@ -282,9 +286,15 @@ TEST_F(DocaGpuTest, ItTakesTheWholeOfItsMemory) {
     if (result == DOCA_ERROR_AGAIN) result = send_to_kernel(text);
     return result == DOCA_SUCCESS && server_producer_end_.results.size() == 1;
   }));
-  ASSERT_EQ(doca_dev_gpu_comch_consumer_recv_wait(own_consumer_, &mkey, &address, &length, nullptr,
-                                                  nullptr, DOCA_GPU_COMCH_WAIT_FLAG_B),
-            DOCA_SUCCESS);
+  doca_error_t received = DOCA_ERROR_AGAIN;
+  ASSERT_TRUE(run_until([&] {
+    if (received == DOCA_ERROR_AGAIN) {
+      received = doca_dev_gpu_comch_consumer_recv_wait(
+          own_consumer_, &mkey, &address, &length, nullptr, nullptr, DOCA_GPU_COMCH_WAIT_FLAG_NB);
+    }
+    return received != DOCA_ERROR_AGAIN;
+  }));
+  ASSERT_EQ(received, DOCA_SUCCESS);
   EXPECT_EQ(length, text.size());
   EXPECT_EQ(mkey, mkey_);
   EXPECT_EQ(std::string(memory_.bytes.begin(), memory_.bytes.end()), text);
@@ -296,15 +306,17 @@ TEST_F(DocaGpuTest, AStopOfAStartEndsTheWaitsOfAKernel) {
   ASSERT_EQ(doca_ctx_start(kernel_consumer_end_.ctx), DOCA_ERROR_IN_PROGRESS);
   ASSERT_EQ(doca_comch_consumer_get_gpu_handle(kernel_consumer_, &own_consumer_), DOCA_SUCCESS);
   doca_error_t received = DOCA_SUCCESS;
+  std::atomic<bool> done{false};
   std::thread kernel([&] {
     std::uint32_t mkey = 0;
     std::uint32_t length = 0;
     std::uintptr_t address = 0;
     received = doca_dev_gpu_comch_consumer_recv_wait(own_consumer_, &mkey, &address, &length,
                                                      nullptr, nullptr, DOCA_GPU_COMCH_WAIT_FLAG_B);
+    done = true;
   });
   end_of(kernel_consumer_end_);
-  kernel.join();
+  join(kernel, done);
   EXPECT_EQ(received, DOCA_ERROR_BAD_STATE);
 }
 
@@ -317,15 +329,6 @@ class DocaGpuProcessTest : public DocaGpuTest {
     std::string text((i * 131) % kSize + 1, 'x');
     for (std::size_t j = 0; j < text.size(); ++j) text[j] = static_cast<char>('a' + (i + j) % 26);
     return text;
-  }
-  /// Runs `ready` between turns of the client and its ends.
-  bool turn_until(Side& own, const std::function<bool()>& ready) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!ready() && std::chrono::steady_clock::now() < end) {
-      own.turn();
-      turn_ends();
-    }
-    return ready();
   }
   /// The engines of the fixture are the parent's, too: they are not used.
   int run_kernel_process() {
@@ -382,9 +385,7 @@ class DocaGpuProcessTest : public DocaGpuTest {
 
 TEST_F(DocaGpuProcessTest, AKernelOfAnotherProcessReversesMessages) {
   ASSERT_EQ(doca_ctx_start(server_side_.ctx), DOCA_SUCCESS);
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(run_kernel_process());
-  ASSERT_GT(child, 0);
+  support::ChildProcess child([&](int) { return run_kernel_process(); }, std::chrono::seconds(60));
   ASSERT_TRUE(run_until([&] { return server_side_.connects == 1; }));
   consumer_ = make_consumer(receiver_, server_side_.connection);
   producer_ = make_producer(sender_, server_side_.connection);
@@ -404,8 +405,7 @@ TEST_F(DocaGpuProcessTest, AKernelOfAnotherProcessReversesMessages) {
   end_of(sender_);
   end_of(receiver_);
   stop(server_side_);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  const int status = child.wait();
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
