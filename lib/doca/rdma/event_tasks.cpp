@@ -46,14 +46,11 @@ doca_error_t doca_rdma_task_remote_net_sync_event_get_set_conf(
 doca_error_t doca_rdma_task_remote_net_sync_event_get_allocate_init(
     doca_rdma* rdma, doca_rdma_connection* rdma_connection, const doca_sync_event_remote_net* event,
     doca_buf* dst_buf, doca_data user_data, doca_rdma_task_remote_net_sync_event_get** task) {
-  if (any_null(rdma, rdma_connection, event, dst_buf, task)) return DOCA_ERROR_INVALID_VALUE;
-  doca_rdma_task_remote_net_sync_event_get* allocated = nullptr;
-  const doca_error_t result = allocate_task(*rdma, *rdma_connection, user_data, allocated);
-  if (result != DOCA_SUCCESS) return result;
-  allocated->event = event;
-  allocated->destination = dst_buf;
-  *task = allocated;
-  return DOCA_SUCCESS;
+  if (any_null(event, dst_buf)) return DOCA_ERROR_INVALID_VALUE;
+  const doca_error_t result =
+      allocate_task(rdma, rdma_connection, nullptr, dst_buf, user_data, task);
+  if (result == DOCA_SUCCESS) (*task)->event = event;
+  return result;
 }
 
 doca_task* doca_rdma_task_remote_net_sync_event_get_as_task(
@@ -89,14 +86,11 @@ doca_error_t doca_rdma_task_remote_net_sync_event_notify_set_allocate_init(
     doca_rdma* rdma, doca_rdma_connection* rdma_connection, const doca_sync_event_remote_net* event,
     const doca_buf* src_buf, doca_data user_data,
     doca_rdma_task_remote_net_sync_event_notify_set** task) {
-  if (any_null(rdma, rdma_connection, event, src_buf, task)) return DOCA_ERROR_INVALID_VALUE;
-  doca_rdma_task_remote_net_sync_event_notify_set* allocated = nullptr;
-  const doca_error_t result = allocate_task(*rdma, *rdma_connection, user_data, allocated);
-  if (result != DOCA_SUCCESS) return result;
-  allocated->event = event;
-  allocated->source = src_buf;
-  *task = allocated;
-  return DOCA_SUCCESS;
+  if (any_null(event, src_buf)) return DOCA_ERROR_INVALID_VALUE;
+  const doca_error_t result =
+      allocate_task(rdma, rdma_connection, src_buf, nullptr, user_data, task);
+  if (result == DOCA_SUCCESS) (*task)->event = event;
+  return result;
 }
 
 doca_task* doca_rdma_task_remote_net_sync_event_notify_set_as_task(

@@ -274,22 +274,26 @@ doca_error_t configure_tasks(const char* call, doca_rdma* rdma,
   });
 }
 
-/// Takes a task for a connection. The errors are those of a doca_rdma_task_..._allocate_init.
+/// Takes a task for a connection and sets its buffers, which may be null. The errors are those of a
+/// doca_rdma_task_..._allocate_init.
 template <class Self>
-doca_error_t allocate_task(doca_rdma& rdma, doca_rdma_connection& connection, doca_data user_data,
-                           Self*& allocated) noexcept {
-  auto& kind = Self::kind_of(rdma);
-  if (rdma.state != DOCA_CTX_STATE_RUNNING || !kind.tasks.is_configured()) {
+doca_error_t allocate_task(doca_rdma* rdma, doca_rdma_connection* connection,
+                           const doca_buf* source, doca_buf* destination, doca_data user_data,
+                           Self** task) noexcept {
+  if (any_null(rdma, connection, task)) return DOCA_ERROR_INVALID_VALUE;
+  auto& kind = Self::kind_of(*rdma);
+  if (rdma->state != DOCA_CTX_STATE_RUNNING || !kind.tasks.is_configured()) {
     return DOCA_ERROR_BAD_STATE;
   }
-  if (connection.rdma != &rdma) return DOCA_ERROR_INVALID_VALUE;
-  if (!connection.connection) return DOCA_ERROR_BAD_STATE;
-  allocated = kind.tasks.allocate_for(*connection.connection, rdma, user_data);
+  if (connection->rdma != rdma) return DOCA_ERROR_INVALID_VALUE;
+  if (!connection->connection) return DOCA_ERROR_BAD_STATE;
+  Self* const allocated = kind.tasks.allocate_for(*connection->connection, *rdma, user_data);
   if (allocated == nullptr) return DOCA_ERROR_NO_MEMORY;
-  allocated->connection = &connection;
-  allocated->source = nullptr;
-  allocated->destination = nullptr;
-  ++connection.tasks;
+  allocated->connection = connection;
+  allocated->source = source;
+  allocated->destination = destination;
+  ++connection->tasks;
+  *task = allocated;
   return DOCA_SUCCESS;
 }
 

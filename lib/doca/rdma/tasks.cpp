@@ -194,13 +194,7 @@ doca_error_t doca_rdma_task_send_allocate_init(doca_rdma* rdma,
                                                doca_rdma_connection* rdma_connection,
                                                const doca_buf* src_buf, doca_data user_data,
                                                doca_rdma_task_send** task) {
-  if (any_null(rdma, rdma_connection, task)) return DOCA_ERROR_INVALID_VALUE;
-  doca_rdma_task_send* allocated = nullptr;
-  const doca_error_t result = allocate_task(*rdma, *rdma_connection, user_data, allocated);
-  if (result != DOCA_SUCCESS) return result;
-  allocated->source = src_buf;
-  *task = allocated;
-  return DOCA_SUCCESS;
+  return allocate_task(rdma, rdma_connection, src_buf, nullptr, user_data, task);
 }
 
 doca_task* doca_rdma_task_send_as_task(doca_rdma_task_send* task) {
@@ -231,14 +225,10 @@ doca_error_t doca_rdma_task_send_imm_allocate_init(doca_rdma* rdma,
                                                    const doca_buf* src_buf,
                                                    doca_be32_t immediate_data, doca_data user_data,
                                                    doca_rdma_task_send_imm** task) {
-  if (any_null(rdma, rdma_connection, task)) return DOCA_ERROR_INVALID_VALUE;
-  doca_rdma_task_send_imm* allocated = nullptr;
-  const doca_error_t result = allocate_task(*rdma, *rdma_connection, user_data, allocated);
-  if (result != DOCA_SUCCESS) return result;
-  allocated->source = src_buf;
-  allocated->immediate = immediate_data;
-  *task = allocated;
-  return DOCA_SUCCESS;
+  const doca_error_t result =
+      allocate_task(rdma, rdma_connection, src_buf, nullptr, user_data, task);
+  if (result == DOCA_SUCCESS) (*task)->immediate = immediate_data;
+  return result;
 }
 
 doca_task* doca_rdma_task_send_imm_as_task(doca_rdma_task_send_imm* task) {
@@ -277,14 +267,8 @@ doca_error_t doca_rdma_task_read_allocate_init(doca_rdma* rdma,
                                                doca_rdma_connection* rdma_connection,
                                                const doca_buf* src_buf, doca_buf* dst_buf,
                                                doca_data user_data, doca_rdma_task_read** task) {
-  if (any_null(rdma, rdma_connection, src_buf, dst_buf, task)) return DOCA_ERROR_INVALID_VALUE;
-  doca_rdma_task_read* allocated = nullptr;
-  const doca_error_t result = allocate_task(*rdma, *rdma_connection, user_data, allocated);
-  if (result != DOCA_SUCCESS) return result;
-  allocated->source = src_buf;
-  allocated->destination = dst_buf;
-  *task = allocated;
-  return DOCA_SUCCESS;
+  if (any_null(src_buf, dst_buf)) return DOCA_ERROR_INVALID_VALUE;
+  return allocate_task(rdma, rdma_connection, src_buf, dst_buf, user_data, task);
 }
 
 doca_task* doca_rdma_task_read_as_task(doca_rdma_task_read* task) {
@@ -322,14 +306,8 @@ doca_error_t doca_rdma_task_write_allocate_init(doca_rdma* rdma,
                                                 doca_rdma_connection* rdma_connection,
                                                 const doca_buf* src_buf, doca_buf* dst_buf,
                                                 doca_data user_data, doca_rdma_task_write** task) {
-  if (any_null(rdma, rdma_connection, src_buf, dst_buf, task)) return DOCA_ERROR_INVALID_VALUE;
-  doca_rdma_task_write* allocated = nullptr;
-  const doca_error_t result = allocate_task(*rdma, *rdma_connection, user_data, allocated);
-  if (result != DOCA_SUCCESS) return result;
-  allocated->source = src_buf;
-  allocated->destination = dst_buf;
-  *task = allocated;
-  return DOCA_SUCCESS;
+  if (any_null(src_buf, dst_buf)) return DOCA_ERROR_INVALID_VALUE;
+  return allocate_task(rdma, rdma_connection, src_buf, dst_buf, user_data, task);
 }
 
 doca_task* doca_rdma_task_write_as_task(doca_rdma_task_write* task) {
@@ -368,15 +346,11 @@ doca_error_t doca_rdma_task_write_imm_allocate_init(doca_rdma* rdma,
                                                     const doca_buf* src_buf, doca_buf* dst_buf,
                                                     doca_be32_t immediate_data, doca_data user_data,
                                                     doca_rdma_task_write_imm** task) {
-  if (any_null(rdma, rdma_connection, src_buf, dst_buf, task)) return DOCA_ERROR_INVALID_VALUE;
-  doca_rdma_task_write_imm* allocated = nullptr;
-  const doca_error_t result = allocate_task(*rdma, *rdma_connection, user_data, allocated);
-  if (result != DOCA_SUCCESS) return result;
-  allocated->source = src_buf;
-  allocated->destination = dst_buf;
-  allocated->immediate = immediate_data;
-  *task = allocated;
-  return DOCA_SUCCESS;
+  if (any_null(src_buf, dst_buf)) return DOCA_ERROR_INVALID_VALUE;
+  const doca_error_t result =
+      allocate_task(rdma, rdma_connection, src_buf, dst_buf, user_data, task);
+  if (result == DOCA_SUCCESS) (*task)->immediate = immediate_data;
+  return result;
 }
 
 doca_task* doca_rdma_task_write_imm_as_task(doca_rdma_task_write_imm* task) {
