@@ -29,6 +29,7 @@ void RdmaEndpoint::configure(RdmaDevice& device, const RdmaEndpointOptions& opti
 /// them may have asked for: before the next start, or at the end.
 void RdmaEndpoint::clear() noexcept {
   listeners.clear();
+  last_of_number_.clear();
   connections_.clear();
   receives_.reset();
   completions_.reset();
@@ -76,6 +77,7 @@ void RdmaEndpoint::start(doca_rdma_connection& connection, const rdma::PathOptio
   connection.connection.emplace(objects, options, "rdma connection");
   connection.connection->connect(*engine());
   connection.connection->start();
+  last_of_number_[connection.connection->queue_pair()->qp_num()] = &connection;
 }
 
 std::size_t RdmaEndpoint::live() const noexcept {
@@ -92,19 +94,21 @@ void RdmaEndpoint::stop_later(doca_rdma_connection& connection) noexcept {
 /// Drops the connections that the program has given back, and that nothing uses any more.
 void RdmaEndpoint::forget_ended() noexcept {
   if (in_callbacks != 0) return;
-  std::erase_if(connections_, [](const auto& connection) {
-    const bool is_idle = !connection->connection || connection->connection->state() == State::idle;
-    return connection->given_back && connection->tasks == 0 && is_idle;
-  });
+  const auto has_ended = [](const doca_rdma_connection& connection) {
+    const bool is_idle = !connection.connection || connection.connection->state() == State::idle;
+    return connection.given_back && connection.tasks == 0 && is_idle;
+  };
+  std::erase_if(last_of_number_, [&](const auto& each) { return has_ended(*each.second); });
+  std::erase_if(connections_, [&](const auto& each) { return has_ended(*each); });
 }
 
 doca_rdma_connection* RdmaEndpoint::find(std::uint32_t qp_num) const noexcept {
-  for (const auto& each : connections_) {
-    // Null after its end, when the device may give the number to another one.
-    const auto* const queue = each->connection ? each->connection->queue_pair() : nullptr;
-    if (queue != nullptr && queue->qp_num() == qp_num) return each.get();
-  }
-  return nullptr;
+  const auto last = last_of_number_.find(qp_num);
+  if (last == last_of_number_.end()) return nullptr;
+  const auto& connection = last->second->connection;
+  // Null after its end, when the device may give the number to another one.
+  const auto* const queue = connection ? connection->queue_pair() : nullptr;
+  return queue != nullptr && queue->qp_num() == qp_num ? last->second : nullptr;
 }
 
 std::size_t RdmaEndpoint::submitted() const noexcept {

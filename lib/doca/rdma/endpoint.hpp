@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "doca/include/doca_rdma.h"
@@ -92,6 +93,8 @@ class RdmaEndpoint final : public progress::Context {
   std::optional<rdma::CompletionLoop> completions_;  ///< since the last start, as all below
   std::optional<rdma::SharedReceives> receives_;
   std::vector<std::unique_ptr<doca_rdma_connection>> connections_;
+  /// The last connection that was started with a queue pair of each number, until it is dropped.
+  std::unordered_map<std::uint32_t, doca_rdma_connection*> last_of_number_;
 };
 
 }  // namespace offload::doca

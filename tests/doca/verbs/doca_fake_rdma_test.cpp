@@ -113,7 +113,16 @@ TEST_F(DocaFakeRdmaTest, ANumberThatIsGivenAgainIsOfTheNewConnection) {
   finish_receive(number, IBV_WC_SUCCESS);
   ASSERT_TRUE(server_->ends(1));
   EXPECT_EQ(server_->ended[0].connection, second);
+  // It is not forgotten with the first connection, which the next export drops.
   doca_task_free(doca_rdma_task_send_as_task(kept));
+  const void* details = nullptr;
+  std::size_t size = 0;
+  doca_rdma_connection* third = nullptr;
+  EXPECT_EQ(doca_rdma_export(server_->rdma, &details, &size, &third), DOCA_ERROR_FULL);
+  ASSERT_EQ(server_->receive(nullptr), DOCA_SUCCESS);
+  finish_receive(number, IBV_WC_SUCCESS);
+  ASSERT_TRUE(server_->ends(2));
+  EXPECT_EQ(server_->ended[1].connection, second);
 }
 
 TEST_F(DocaFakeRdmaTest, AReceiveOfAConnectionThatIsGoneStopsNothing) {
