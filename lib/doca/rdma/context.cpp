@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "doca/mmap.hpp"
 #include "doca/rdma/rdma.hpp"
@@ -24,9 +25,7 @@ doca_rdma::doca_rdma(doca_dev& dev) : device(dev) {
 }
 
 bool doca_rdma::has_all_tasks() const noexcept {
-  return receives.tasks.has_all() && sends.tasks.has_all() && immediate_sends.tasks.has_all() &&
-         writes.tasks.has_all() && immediate_writes.tasks.has_all() && reads.tasks.has_all() &&
-         event_gets.tasks.has_all() && event_sets.tasks.has_all();
+  return std::apply([](const auto&... each) { return (each.tasks.has_all() && ...); }, kinds);
 }
 
 void doca_rdma::configure() {
@@ -34,7 +33,8 @@ void doca_rdma::configure() {
   chosen.connection.access = access_of(permissions) & offload::memory::kRemoteAccess;
   // Without receive tasks each queue pair has a receive queue, as it must, which stays empty.
   chosen.connection.queues.max_recv_wr = 1;
-  chosen.receives = receives.tasks.is_configured() ? receive_queue : 0;
+  const auto& receives = std::get<TaskKind<doca_rdma_task_receive>>(kinds).tasks;
+  chosen.receives = receives.is_configured() ? receive_queue : 0;
   endpoint.configure(device.get()->rdma(), chosen);
 }
 

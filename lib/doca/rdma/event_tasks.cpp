@@ -39,7 +39,7 @@ doca_error_t doca_rdma_task_remote_net_sync_event_get_set_conf(
     doca_rdma_task_remote_net_sync_event_get_completion_cb_t successful_task_completion_cb,
     doca_rdma_task_remote_net_sync_event_get_completion_cb_t error_task_completion_cb,
     uint32_t num_tasks) {
-  return configure_tasks<doca_rdma_task_remote_net_sync_event_get, offload::rdma::ReadTask>(
+  return configure_tasks<doca_rdma_task_remote_net_sync_event_get>(
       __func__, rdma, successful_task_completion_cb, error_task_completion_cb, num_tasks);
 }
 
@@ -78,7 +78,7 @@ doca_error_t doca_rdma_task_remote_net_sync_event_notify_set_set_conf(
     doca_rdma_task_remote_net_sync_event_notify_set_completion_cb_t successful_task_completion_cb,
     doca_rdma_task_remote_net_sync_event_notify_set_completion_cb_t error_task_completion_cb,
     uint32_t num_tasks) {
-  return configure_tasks<doca_rdma_task_remote_net_sync_event_notify_set, offload::rdma::WriteTask>(
+  return configure_tasks<doca_rdma_task_remote_net_sync_event_notify_set>(
       __func__, rdma, successful_task_completion_cb, error_task_completion_cb, num_tasks);
 }
 

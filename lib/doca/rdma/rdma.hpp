@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 
 #include "core/log.hpp"
 #include "doca/buf.hpp"
@@ -31,20 +32,21 @@ class HeldBuffer {
 };
 
 /// The tasks of one kind, and their callbacks.
-template <class Self, class LibraryTask>
+template <class Self>
 struct TaskKind {
   using Callback = void (*)(Self* task, doca_data task_user_data, doca_data ctx_user_data);
 
-  TaskSet<Self, LibraryTask> tasks;
+  TaskSet<Self, typename Self::Library> tasks;
   Callback completed = nullptr;
   Callback failed = nullptr;
 };
 
-/// A task of RDMA whose kind is TaskKind<Self, LibraryTask>, a member of doca_rdma that
-/// Self::kind_of() returns. Self has take(), which gives the library's task its arguments, and
-/// deliver(), which takes its results after a success.
+/// A task of RDMA whose kind is TaskKind<Self>, one of doca_rdma::kinds. Self has take(), which
+/// gives the library's task its arguments, and deliver(), which takes its results after a success.
 template <class Self, class LibraryTask>
 struct RdmaTaskOf : doca_task {
+  using Library = LibraryTask;
+
   core::Status prepare() noexcept final;
   void let_go() noexcept final {
     source_held.drop();
@@ -84,7 +86,6 @@ struct RdmaTaskOf : doca_task {
 
 struct doca_rdma_task_receive final
     : offload::doca::RdmaTaskOf<doca_rdma_task_receive, offload::rdma::SharedReceiveTask> {
-  static auto& kind_of(doca_rdma& rdma) noexcept;
   offload::core::Status take() noexcept;
   void deliver() noexcept;
   /// The same of the connection whose message had begun to fill it.
@@ -95,14 +96,12 @@ struct doca_rdma_task_receive final
 
 struct doca_rdma_task_send final
     : offload::doca::RdmaTaskOf<doca_rdma_task_send, offload::rdma::SendTask> {
-  static auto& kind_of(doca_rdma& rdma) noexcept;
   offload::core::Status take() noexcept;
   void deliver() noexcept {}
 };
 
 struct doca_rdma_task_send_imm final
     : offload::doca::RdmaTaskOf<doca_rdma_task_send_imm, offload::rdma::SendTask> {
-  static auto& kind_of(doca_rdma& rdma) noexcept;
   offload::core::Status take() noexcept;
   void deliver() noexcept {}
 
@@ -111,14 +110,12 @@ struct doca_rdma_task_send_imm final
 
 struct doca_rdma_task_write final
     : offload::doca::RdmaTaskOf<doca_rdma_task_write, offload::rdma::WriteTask> {
-  static auto& kind_of(doca_rdma& rdma) noexcept;
   offload::core::Status take() noexcept;
   void deliver() noexcept;
 };
 
 struct doca_rdma_task_write_imm final
     : offload::doca::RdmaTaskOf<doca_rdma_task_write_imm, offload::rdma::WriteTask> {
-  static auto& kind_of(doca_rdma& rdma) noexcept;
   offload::core::Status take() noexcept;
   void deliver() noexcept;
 
@@ -127,14 +124,12 @@ struct doca_rdma_task_write_imm final
 
 struct doca_rdma_task_read final
     : offload::doca::RdmaTaskOf<doca_rdma_task_read, offload::rdma::ReadTask> {
-  static auto& kind_of(doca_rdma& rdma) noexcept;
   offload::core::Status take() noexcept;
   void deliver() noexcept {}
 };
 
 struct doca_rdma_task_remote_net_sync_event_get final
     : offload::doca::RdmaTaskOf<doca_rdma_task_remote_net_sync_event_get, offload::rdma::ReadTask> {
-  static auto& kind_of(doca_rdma& rdma) noexcept;
   offload::core::Status take() noexcept;
   void deliver() noexcept {}
 
@@ -144,7 +139,6 @@ struct doca_rdma_task_remote_net_sync_event_get final
 struct doca_rdma_task_remote_net_sync_event_notify_set final
     : offload::doca::RdmaTaskOf<doca_rdma_task_remote_net_sync_event_notify_set,
                                 offload::rdma::WriteTask> {
-  static auto& kind_of(doca_rdma& rdma) noexcept;
   offload::core::Status take() noexcept;
   void deliver() noexcept {}
 
@@ -173,42 +167,16 @@ struct doca_rdma final : doca_ctx {
 
   offload::doca::RdmaEndpoint endpoint;
   // After the endpoint, whose contexts their tasks name.
-  offload::doca::TaskKind<doca_rdma_task_receive, offload::rdma::SharedReceiveTask> receives;
-  offload::doca::TaskKind<doca_rdma_task_send, offload::rdma::SendTask> sends;
-  offload::doca::TaskKind<doca_rdma_task_send_imm, offload::rdma::SendTask> immediate_sends;
-  offload::doca::TaskKind<doca_rdma_task_write, offload::rdma::WriteTask> writes;
-  offload::doca::TaskKind<doca_rdma_task_write_imm, offload::rdma::WriteTask> immediate_writes;
-  offload::doca::TaskKind<doca_rdma_task_read, offload::rdma::ReadTask> reads;
-  offload::doca::TaskKind<doca_rdma_task_remote_net_sync_event_get, offload::rdma::ReadTask>
-      event_gets;
-  offload::doca::TaskKind<doca_rdma_task_remote_net_sync_event_notify_set, offload::rdma::WriteTask>
-      event_sets;
+  std::tuple<offload::doca::TaskKind<doca_rdma_task_receive>,
+             offload::doca::TaskKind<doca_rdma_task_send>,
+             offload::doca::TaskKind<doca_rdma_task_send_imm>,
+             offload::doca::TaskKind<doca_rdma_task_write>,
+             offload::doca::TaskKind<doca_rdma_task_write_imm>,
+             offload::doca::TaskKind<doca_rdma_task_read>,
+             offload::doca::TaskKind<doca_rdma_task_remote_net_sync_event_get>,
+             offload::doca::TaskKind<doca_rdma_task_remote_net_sync_event_notify_set>>
+      kinds;
 };
-
-inline auto& doca_rdma_task_receive::kind_of(doca_rdma& rdma) noexcept {
-  return rdma.receives;
-}
-inline auto& doca_rdma_task_send::kind_of(doca_rdma& rdma) noexcept {
-  return rdma.sends;
-}
-inline auto& doca_rdma_task_send_imm::kind_of(doca_rdma& rdma) noexcept {
-  return rdma.immediate_sends;
-}
-inline auto& doca_rdma_task_write::kind_of(doca_rdma& rdma) noexcept {
-  return rdma.writes;
-}
-inline auto& doca_rdma_task_write_imm::kind_of(doca_rdma& rdma) noexcept {
-  return rdma.immediate_writes;
-}
-inline auto& doca_rdma_task_read::kind_of(doca_rdma& rdma) noexcept {
-  return rdma.reads;
-}
-inline auto& doca_rdma_task_remote_net_sync_event_get::kind_of(doca_rdma& rdma) noexcept {
-  return rdma.event_gets;
-}
-inline auto& doca_rdma_task_remote_net_sync_event_notify_set::kind_of(doca_rdma& rdma) noexcept {
-  return rdma.event_sets;
-}
 
 namespace offload::doca {
 
@@ -228,7 +196,7 @@ core::Status RdmaTaskOf<Self, LibraryTask>::prepare() noexcept {
 
 template <class Self, class LibraryTask>
 void RdmaTaskOf<Self, LibraryTask>::call_back() noexcept {
-  auto& kind = Self::kind_of(rdma());
+  auto& kind = std::get<TaskKind<Self>>(rdma().kinds);
   const auto call = status == DOCA_SUCCESS ? kind.completed : kind.failed;
   call(static_cast<Self*>(this), user_data, ctx->user_data);
 }
@@ -236,7 +204,7 @@ void RdmaTaskOf<Self, LibraryTask>::call_back() noexcept {
 template <class Self, class LibraryTask>
 void RdmaTaskOf<Self, LibraryTask>::release() noexcept {
   if (connection != nullptr) --connection->tasks;
-  Self::kind_of(rdma()).tasks.release(*static_cast<Self*>(this));
+  std::get<TaskKind<Self>>(rdma().kinds).tasks.release(*static_cast<Self*>(this));
 }
 
 template <class Self, class LibraryTask>
@@ -256,10 +224,10 @@ void RdmaTaskOf<Self, LibraryTask>::ended(progress::Task& task, void* rdma) noex
 }
 
 /// The body of a doca_rdma_task_..._set_conf.
-template <class Self, class LibraryTask>
+template <class Self>
 doca_error_t configure_tasks(const char* call, doca_rdma* rdma,
-                             typename TaskKind<Self, LibraryTask>::Callback completed,
-                             typename TaskKind<Self, LibraryTask>::Callback failed,
+                             typename TaskKind<Self>::Callback completed,
+                             typename TaskKind<Self>::Callback failed,
                              std::uint32_t count) noexcept {
   if (rdma == nullptr || completed == nullptr || failed == nullptr || count == 0 ||
       count > kMostTasksOfContext) {
@@ -267,7 +235,7 @@ doca_error_t configure_tasks(const char* call, doca_rdma* rdma,
   }
   if (const doca_error_t result = check_unused(*rdma); result != DOCA_SUCCESS) return result;
   return guarded(call, [&] {
-    auto& kind = Self::kind_of(*rdma);
+    auto& kind = std::get<TaskKind<Self>>(rdma->kinds);
     kind.tasks.configure(count, {&Self::ended, rdma});
     kind.completed = completed;
     kind.failed = failed;
@@ -281,7 +249,7 @@ doca_error_t allocate_task(doca_rdma* rdma, doca_rdma_connection* connection,
                            const doca_buf* source, doca_buf* destination, doca_data user_data,
                            Self** task) noexcept {
   if (any_null(rdma, connection, task)) return DOCA_ERROR_INVALID_VALUE;
-  auto& kind = Self::kind_of(*rdma);
+  auto& kind = std::get<TaskKind<Self>>(rdma->kinds);
   if (rdma->state != DOCA_CTX_STATE_RUNNING || !kind.tasks.is_configured()) {
     return DOCA_ERROR_BAD_STATE;
   }

@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 
 #include <optional>
+#include <tuple>
 
 #include "doca/rdma/rdma.hpp"
 #include "tasks/memory/remote_region.hpp"
@@ -128,19 +129,19 @@ doca_error_t doca_rdma_cap_task_receive_is_supported(const doca_devinfo* devinfo
 doca_error_t doca_rdma_task_receive_set_conf(
     doca_rdma* rdma, doca_rdma_task_receive_completion_cb_t successful_task_completion_cb,
     doca_rdma_task_receive_completion_cb_t error_task_completion_cb, uint32_t num_tasks) {
-  return configure_tasks<doca_rdma_task_receive, offload::rdma::SharedReceiveTask>(
-      __func__, rdma, successful_task_completion_cb, error_task_completion_cb, num_tasks);
+  return configure_tasks<doca_rdma_task_receive>(__func__, rdma, successful_task_completion_cb,
+                                                 error_task_completion_cb, num_tasks);
 }
 
 doca_error_t doca_rdma_task_receive_allocate_init(doca_rdma* rdma, doca_buf* dst_buf,
                                                   doca_data user_data,
                                                   doca_rdma_task_receive** task) {
   if (any_null(rdma, task)) return DOCA_ERROR_INVALID_VALUE;
-  if (rdma->state != DOCA_CTX_STATE_RUNNING || !rdma->receives.tasks.is_configured()) {
+  auto& receives = std::get<TaskKind<doca_rdma_task_receive>>(rdma->kinds).tasks;
+  if (rdma->state != DOCA_CTX_STATE_RUNNING || !receives.is_configured()) {
     return DOCA_ERROR_BAD_STATE;
   }
-  auto* const allocated =
-      rdma->receives.tasks.allocate_for(*rdma->endpoint.receives(), *rdma, user_data);
+  auto* const allocated = receives.allocate_for(*rdma->endpoint.receives(), *rdma, user_data);
   if (allocated == nullptr) return DOCA_ERROR_NO_MEMORY;
   allocated->destination = dst_buf;
   allocated->from = nullptr;
@@ -186,8 +187,8 @@ doca_error_t doca_rdma_cap_task_send_is_supported(const doca_devinfo* devinfo) {
 doca_error_t doca_rdma_task_send_set_conf(
     doca_rdma* rdma, doca_rdma_task_send_completion_cb_t successful_task_completion_cb,
     doca_rdma_task_send_completion_cb_t error_task_completion_cb, uint32_t num_tasks) {
-  return configure_tasks<doca_rdma_task_send, offload::rdma::SendTask>(
-      __func__, rdma, successful_task_completion_cb, error_task_completion_cb, num_tasks);
+  return configure_tasks<doca_rdma_task_send>(__func__, rdma, successful_task_completion_cb,
+                                              error_task_completion_cb, num_tasks);
 }
 
 doca_error_t doca_rdma_task_send_allocate_init(doca_rdma* rdma,
@@ -216,8 +217,8 @@ doca_error_t doca_rdma_cap_task_send_imm_is_supported(const doca_devinfo* devinf
 doca_error_t doca_rdma_task_send_imm_set_conf(
     doca_rdma* rdma, doca_rdma_task_send_imm_completion_cb_t successful_task_completion_cb,
     doca_rdma_task_send_imm_completion_cb_t error_task_completion_cb, uint32_t num_tasks) {
-  return configure_tasks<doca_rdma_task_send_imm, offload::rdma::SendTask>(
-      __func__, rdma, successful_task_completion_cb, error_task_completion_cb, num_tasks);
+  return configure_tasks<doca_rdma_task_send_imm>(__func__, rdma, successful_task_completion_cb,
+                                                  error_task_completion_cb, num_tasks);
 }
 
 doca_error_t doca_rdma_task_send_imm_allocate_init(doca_rdma* rdma,
@@ -259,8 +260,8 @@ doca_error_t doca_rdma_cap_task_read_is_supported(const doca_devinfo* devinfo) {
 doca_error_t doca_rdma_task_read_set_conf(
     doca_rdma* rdma, doca_rdma_task_read_completion_cb_t successful_task_completion_cb,
     doca_rdma_task_read_completion_cb_t error_task_completion_cb, uint32_t num_tasks) {
-  return configure_tasks<doca_rdma_task_read, offload::rdma::ReadTask>(
-      __func__, rdma, successful_task_completion_cb, error_task_completion_cb, num_tasks);
+  return configure_tasks<doca_rdma_task_read>(__func__, rdma, successful_task_completion_cb,
+                                              error_task_completion_cb, num_tasks);
 }
 
 doca_error_t doca_rdma_task_read_allocate_init(doca_rdma* rdma,
@@ -298,8 +299,8 @@ doca_error_t doca_rdma_cap_task_write_is_supported(const doca_devinfo* devinfo) 
 doca_error_t doca_rdma_task_write_set_conf(
     doca_rdma* rdma, doca_rdma_task_write_completion_cb_t successful_task_completion_cb,
     doca_rdma_task_write_completion_cb_t error_task_completion_cb, uint32_t num_tasks) {
-  return configure_tasks<doca_rdma_task_write, offload::rdma::WriteTask>(
-      __func__, rdma, successful_task_completion_cb, error_task_completion_cb, num_tasks);
+  return configure_tasks<doca_rdma_task_write>(__func__, rdma, successful_task_completion_cb,
+                                               error_task_completion_cb, num_tasks);
 }
 
 doca_error_t doca_rdma_task_write_allocate_init(doca_rdma* rdma,
@@ -337,8 +338,8 @@ doca_error_t doca_rdma_cap_task_write_imm_is_supported(const doca_devinfo* devin
 doca_error_t doca_rdma_task_write_imm_set_conf(
     doca_rdma* rdma, doca_rdma_task_write_imm_completion_cb_t successful_task_completion_cb,
     doca_rdma_task_write_imm_completion_cb_t error_task_completion_cb, uint32_t num_tasks) {
-  return configure_tasks<doca_rdma_task_write_imm, offload::rdma::WriteTask>(
-      __func__, rdma, successful_task_completion_cb, error_task_completion_cb, num_tasks);
+  return configure_tasks<doca_rdma_task_write_imm>(__func__, rdma, successful_task_completion_cb,
+                                                   error_task_completion_cb, num_tasks);
 }
 
 doca_error_t doca_rdma_task_write_imm_allocate_init(doca_rdma* rdma,
