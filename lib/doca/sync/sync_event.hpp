@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,16 @@ struct EventTask : doca_task {
   ~EventTask() = default;
 };
 
+/// A task of the kind EventTasks<Self>, one of doca_sync_event::kinds.
+template <class Self>
+struct EventTaskOf : EventTask {
+  void call_back() noexcept final;
+  void release() noexcept final;
+
+ protected:
+  ~EventTaskOf() = default;
+};
+
 /// The tasks of one kind, with their callbacks.
 template <class DocaTask>
 struct EventTasks {
@@ -63,26 +74,15 @@ struct EventTasks {
 
 }  // namespace offload::doca
 
-struct doca_sync_event_task_get final : offload::doca::EventTask {
-  void call_back() noexcept override;
-  void release() noexcept override;
-};
-struct doca_sync_event_task_notify_set final : offload::doca::EventTask {
-  void call_back() noexcept override;
-  void release() noexcept override;
-};
-struct doca_sync_event_task_notify_add final : offload::doca::EventTask {
-  void call_back() noexcept override;
-  void release() noexcept override;
-};
-struct doca_sync_event_task_wait_eq final : offload::doca::EventTask {
-  void call_back() noexcept override;
-  void release() noexcept override;
-};
-struct doca_sync_event_task_wait_neq final : offload::doca::EventTask {
-  void call_back() noexcept override;
-  void release() noexcept override;
-};
+struct doca_sync_event_task_get final : offload::doca::EventTaskOf<doca_sync_event_task_get> {};
+struct doca_sync_event_task_notify_set final
+    : offload::doca::EventTaskOf<doca_sync_event_task_notify_set> {};
+struct doca_sync_event_task_notify_add final
+    : offload::doca::EventTaskOf<doca_sync_event_task_notify_add> {};
+struct doca_sync_event_task_wait_eq final
+    : offload::doca::EventTaskOf<doca_sync_event_task_wait_eq> {};
+struct doca_sync_event_task_wait_neq final
+    : offload::doca::EventTaskOf<doca_sync_event_task_wait_neq> {};
 
 /// A sync::SyncEvent with a context of it and pools of tasks.
 struct doca_sync_event final : doca_ctx {
@@ -95,8 +95,7 @@ struct doca_sync_event final : doca_ctx {
     return is_imported() || (publishers.any() && subscribers.any());
   }
   [[nodiscard]] bool has_all_tasks() const noexcept override {
-    return gets.set.has_all() && sets.set.has_all() && adds.set.has_all() && equals.set.has_all() &&
-           unequals.set.has_all();
+    return std::apply([](const auto&... each) { return (each.set.has_all() && ...); }, kinds);
   }
   void became_idle() noexcept override { export_net.reset(); }
   [[nodiscard]] bool is_imported() const noexcept { return importer.has_value(); }
@@ -106,11 +105,12 @@ struct doca_sync_event final : doca_ctx {
 
   offload::sync::SyncEvent event;
   offload::sync::SyncEventContext operations;
-  offload::doca::EventTasks<doca_sync_event_task_get> gets;
-  offload::doca::EventTasks<doca_sync_event_task_notify_set> sets;
-  offload::doca::EventTasks<doca_sync_event_task_notify_add> adds;
-  offload::doca::EventTasks<doca_sync_event_task_wait_eq> equals;
-  offload::doca::EventTasks<doca_sync_event_task_wait_neq> unequals;
+  std::tuple<offload::doca::EventTasks<doca_sync_event_task_get>,
+             offload::doca::EventTasks<doca_sync_event_task_notify_set>,
+             offload::doca::EventTasks<doca_sync_event_task_notify_add>,
+             offload::doca::EventTasks<doca_sync_event_task_wait_eq>,
+             offload::doca::EventTasks<doca_sync_event_task_wait_neq>>
+      kinds;
   offload::doca::Locations publishers;
   offload::doca::Locations subscribers;
   std::optional<offload::doca::DeviceUse> importer;            ///< of an event of an export
@@ -126,3 +126,20 @@ struct doca_sync_event final : doca_ctx {
     return offload::sync::SyncEvent({.name = "doca-sync-event", .publisher = Publisher::peer});
   }
 };
+
+namespace offload::doca {
+
+template <class Self>
+void EventTaskOf<Self>::call_back() noexcept {
+  const auto& kind = std::get<EventTasks<Self>>(static_cast<doca_sync_event&>(*ctx).kinds);
+  const auto call = status == DOCA_SUCCESS ? kind.completed : kind.failed;
+  call(static_cast<Self*>(this), user_data, ctx->user_data);
+}
+
+template <class Self>
+void EventTaskOf<Self>::release() noexcept {
+  auto& kind = std::get<EventTasks<Self>>(static_cast<doca_sync_event&>(*ctx).kinds);
+  kind.set.release(static_cast<Self&>(*this));
+}
+
+}  // namespace offload::doca

@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "doca/guard.hpp"
 #include "doca/sync/sync_event.hpp"
 
@@ -23,10 +25,6 @@ Status EventTask::prepare() noexcept {
 
 namespace {
 
-doca_sync_event& event_of(const doca_task& task) noexcept {
-  return static_cast<doca_sync_event&>(*task.ctx);
-}
-
 template <class DocaTask>
 void end(Task& task, void* event) noexcept {
   auto& ended = *static_cast<DocaTask*>(task.user_data);
@@ -34,14 +32,7 @@ void end(Task& task, void* event) noexcept {
 }
 
 template <class DocaTask>
-void report(DocaTask& task, const EventTasks<DocaTask>& tasks) noexcept {
-  const auto call = task.status == DOCA_SUCCESS ? tasks.completed : tasks.failed;
-  call(&task, task.user_data, task.ctx->user_data);
-}
-
-template <class DocaTask>
 doca_error_t configure(const char* call, doca_sync_event* event,
-                       EventTasks<DocaTask> doca_sync_event::*kind,
                        typename EventTasks<DocaTask>::Callback completed,
                        typename EventTasks<DocaTask>::Callback failed,
                        std::uint32_t count) noexcept {
@@ -52,7 +43,7 @@ doca_error_t configure(const char* call, doca_sync_event* event,
   if (event->is_started()) return DOCA_ERROR_BAD_STATE;
   if (const doca_error_t result = check_unused(*event); result != DOCA_SUCCESS) return result;
   return guarded(call, [&] {
-    EventTasks<DocaTask>& tasks = event->*kind;
+    auto& tasks = std::get<EventTasks<DocaTask>>(event->kinds);
     tasks.set.configure(event->operations, count, {&end<DocaTask>, event});
     tasks.completed = completed;
     tasks.failed = failed;
@@ -60,10 +51,10 @@ doca_error_t configure(const char* call, doca_sync_event* event,
 }
 
 template <class DocaTask>
-doca_error_t allocate(doca_sync_event* event, EventTasks<DocaTask> doca_sync_event::*kind,
-                      const EventRequest& request, doca_data user_data, DocaTask** task) noexcept {
+doca_error_t allocate(doca_sync_event* event, const EventRequest& request, doca_data user_data,
+                      DocaTask** task) noexcept {
   if (event == nullptr || task == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  EventTasks<DocaTask>& tasks = event->*kind;
+  auto& tasks = std::get<EventTasks<DocaTask>>(event->kinds);
   if (event->state != DOCA_CTX_STATE_RUNNING || !tasks.set.is_configured()) {
     return DOCA_ERROR_BAD_STATE;
   }
@@ -76,58 +67,17 @@ doca_error_t allocate(doca_sync_event* event, EventTasks<DocaTask> doca_sync_eve
 
 }  // namespace
 
-void doca_sync_event_task_get::call_back() noexcept {
-  report(*this, event_of(*this).gets);
-}
-
-void doca_sync_event_task_get::release() noexcept {
-  event_of(*this).gets.set.release(*this);
-}
-
-void doca_sync_event_task_notify_set::call_back() noexcept {
-  report(*this, event_of(*this).sets);
-}
-
-void doca_sync_event_task_notify_set::release() noexcept {
-  event_of(*this).sets.set.release(*this);
-}
-
-void doca_sync_event_task_notify_add::call_back() noexcept {
-  report(*this, event_of(*this).adds);
-}
-
-void doca_sync_event_task_notify_add::release() noexcept {
-  event_of(*this).adds.set.release(*this);
-}
-
-void doca_sync_event_task_wait_eq::call_back() noexcept {
-  report(*this, event_of(*this).equals);
-}
-
-void doca_sync_event_task_wait_eq::release() noexcept {
-  event_of(*this).equals.set.release(*this);
-}
-
-void doca_sync_event_task_wait_neq::call_back() noexcept {
-  report(*this, event_of(*this).unequals);
-}
-
-void doca_sync_event_task_wait_neq::release() noexcept {
-  event_of(*this).unequals.set.release(*this);
-}
-
 doca_error_t doca_sync_event_task_get_set_conf(
     doca_sync_event* event, doca_sync_event_task_get_completion_cb_t completion_cb,
     doca_sync_event_task_get_completion_cb_t error_cb, uint32_t num_tasks) {
-  return configure(__func__, event, &doca_sync_event::gets, completion_cb, error_cb, num_tasks);
+  return configure<doca_sync_event_task_get>(__func__, event, completion_cb, error_cb, num_tasks);
 }
 
 doca_error_t doca_sync_event_task_get_alloc_init(doca_sync_event* event, uint64_t* ret_val_ptr,
                                                  doca_data user_data,
                                                  doca_sync_event_task_get** task) {
   if (ret_val_ptr == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  return allocate(event, &doca_sync_event::gets,
-                  {.operation = Operation::get, .result = ret_val_ptr}, user_data, task);
+  return allocate(event, {.operation = Operation::get, .result = ret_val_ptr}, user_data, task);
 }
 
 doca_task* doca_sync_event_task_get_as_doca_task(doca_sync_event_task_get* task) {
@@ -146,14 +96,14 @@ uint64_t* doca_sync_event_task_get_get_ret_val_ptr(const doca_sync_event_task_ge
 doca_error_t doca_sync_event_task_notify_set_set_conf(
     doca_sync_event* event, doca_sync_event_task_notify_set_completion_cb_t completion_cb,
     doca_sync_event_task_notify_set_completion_cb_t error_cb, uint32_t num_tasks) {
-  return configure(__func__, event, &doca_sync_event::sets, completion_cb, error_cb, num_tasks);
+  return configure<doca_sync_event_task_notify_set>(__func__, event, completion_cb, error_cb,
+                                                    num_tasks);
 }
 
 doca_error_t doca_sync_event_task_notify_set_alloc_init(doca_sync_event* event, uint64_t set_val,
                                                         doca_data user_data,
                                                         doca_sync_event_task_notify_set** task) {
-  return allocate(event, &doca_sync_event::sets, {.operation = Operation::set, .value = set_val},
-                  user_data, task);
+  return allocate(event, {.operation = Operation::set, .value = set_val}, user_data, task);
 }
 
 doca_task* doca_sync_event_task_notify_set_as_doca_task(doca_sync_event_task_notify_set* task) {
@@ -172,15 +122,15 @@ uint64_t doca_sync_event_task_notify_set_get_set_val(const doca_sync_event_task_
 doca_error_t doca_sync_event_task_notify_add_set_conf(
     doca_sync_event* event, doca_sync_event_task_notify_add_completion_cb_t completion_cb,
     doca_sync_event_task_notify_add_completion_cb_t error_cb, uint32_t num_tasks) {
-  return configure(__func__, event, &doca_sync_event::adds, completion_cb, error_cb, num_tasks);
+  return configure<doca_sync_event_task_notify_add>(__func__, event, completion_cb, error_cb,
+                                                    num_tasks);
 }
 
 doca_error_t doca_sync_event_task_notify_add_alloc_init(doca_sync_event* event, uint64_t inc_val,
                                                         uint64_t* fetched_val_ptr,
                                                         doca_data user_data,
                                                         doca_sync_event_task_notify_add** task) {
-  return allocate(event, &doca_sync_event::adds,
-                  {.operation = Operation::add, .value = inc_val, .result = fetched_val_ptr},
+  return allocate(event, {.operation = Operation::add, .value = inc_val, .result = fetched_val_ptr},
                   user_data, task);
 }
 
@@ -210,15 +160,15 @@ uint64_t* doca_sync_event_task_notify_add_get_fetched_val_ptr(
 doca_error_t doca_sync_event_task_wait_eq_set_conf(
     doca_sync_event* event, doca_sync_event_task_wait_eq_completion_cb_t completion_cb,
     doca_sync_event_task_wait_eq_completion_cb_t error_cb, uint32_t num_tasks) {
-  return configure(__func__, event, &doca_sync_event::equals, completion_cb, error_cb, num_tasks);
+  return configure<doca_sync_event_task_wait_eq>(__func__, event, completion_cb, error_cb,
+                                                 num_tasks);
 }
 
 doca_error_t doca_sync_event_task_wait_eq_alloc_init(doca_sync_event* event, uint64_t wait_val,
                                                      uint64_t mask, doca_data user_data,
                                                      doca_sync_event_task_wait_eq** task) {
-  return allocate(event, &doca_sync_event::equals,
-                  {.operation = Operation::wait_equal, .value = wait_val, .mask = mask}, user_data,
-                  task);
+  return allocate(event, {.operation = Operation::wait_equal, .value = wait_val, .mask = mask},
+                  user_data, task);
 }
 
 doca_task* doca_sync_event_task_wait_eq_as_doca_task(doca_sync_event_task_wait_eq* task) {
@@ -245,14 +195,14 @@ uint64_t doca_sync_event_task_wait_eq_get_mask(const doca_sync_event_task_wait_e
 doca_error_t doca_sync_event_task_wait_neq_set_conf(
     doca_sync_event* event, doca_sync_event_task_wait_neq_completion_cb_t completion_cb,
     doca_sync_event_task_wait_neq_completion_cb_t error_cb, uint32_t num_tasks) {
-  return configure(__func__, event, &doca_sync_event::unequals, completion_cb, error_cb, num_tasks);
+  return configure<doca_sync_event_task_wait_neq>(__func__, event, completion_cb, error_cb,
+                                                  num_tasks);
 }
 
 doca_error_t doca_sync_event_task_wait_neq_alloc_init(doca_sync_event* event, uint64_t wait_val,
                                                       uint64_t mask, doca_data user_data,
                                                       doca_sync_event_task_wait_neq** task) {
-  return allocate(event, &doca_sync_event::unequals,
-                  {.operation = Operation::wait_not_equal, .value = wait_val, .mask = mask},
+  return allocate(event, {.operation = Operation::wait_not_equal, .value = wait_val, .mask = mask},
                   user_data, task);
 }
 
