@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/group.hpp"
 #include "tests/rdma/model/card_fixture.hpp"
 
 namespace offload::rdma::model::test {
