@@ -32,19 +32,28 @@ bool is_for_rdma(std::span<const std::byte> blob) {
   return protocol::Reader(blob).integer<std::uint32_t>() == memory::kRegionEnvelope.magic;
 }
 
-/// Makes what another process exported, for its PCI side or for RDMA, the region of `mmap`.
+/// Makes what another process exported the memory of `mmap`, which is one range. Throws Error.
+void take_memory(doca_mmap& mmap, std::span<const memory::Range> exported) {
+  if (exported.size() != 1) {
+    throw core::Error(core::ErrorCode::not_supported, "an export of several ranges of memory");
+  }
+  mmap.memory = {exported.front().address, exported.front().length};
+}
+
+/// Makes what another process exported, for its PCI side or for RDMA, the region of `mmap`. Throws
+/// Error.
 void import(doca_mmap& mmap, std::span<const std::byte> blob) {
   if (is_for_rdma(blob)) {
     const memory::RemoteRegion remote = memory::import_remote(blob);
     const auto ranges = memory::peer_ranges(remote);
-    mmap.memory = {ranges.front().address, ranges.front().length};
+    take_memory(mmap, ranges);
     // Memory that a peer lets others write counts as writable, as check_access() demands.
     mmap.region.emplace(
         memory::RegionOptions{"mmap of a peer's export", remote.access() | memory::kLocalAccess},
         ranges);
   } else {
     const auto process = memory::import_in_place(blob);
-    mmap.memory = {process.ranges.front().address, process.ranges.front().length};
+    take_memory(mmap, process.ranges);
     mmap.region.emplace(memory::RegionOptions{"mmap of an export", process.access}, process.ranges);
   }
   mmap.region->start();

@@ -9,6 +9,7 @@
 #include <cstdarg>
 #include <string>
 
+#include "memory/process_memory.hpp"
 #include "tests/doca/dma_fixture.hpp"
 
 namespace {
@@ -287,6 +288,21 @@ TEST_F(MemoryTest, AnExportNeedsTheRightAndTheDevice) {
   EXPECT_EQ(doca_mmap_create_from_export(nullptr, nullptr, 0, dev_, &imported),
             DOCA_ERROR_INVALID_VALUE);
   EXPECT_EQ(doca_mmap_destroy(imported), DOCA_SUCCESS);
+}
+
+// The library's own exports have one range; other programs of the suite may export more.
+TEST_F(MemoryTest, AnExportOfSeveralRangesIsRefused) {
+  using namespace offload::memory;
+  std::vector<std::byte> bytes(8);
+  MemoryRegion region(
+      {"exported", kLocalAccess | Access::peer_pcie},
+      {borrow_range(std::span(bytes).first(4)), borrow_range(std::span(bytes).last(4))});
+  region.start();
+  const InPlaceExport made = export_in_place(region, kLocalAccess);
+  doca_mmap* imported = nullptr;
+  EXPECT_EQ(
+      doca_mmap_create_from_export(nullptr, made.blob.data(), made.blob.size(), dev_, &imported),
+      DOCA_ERROR_NOT_SUPPORTED);
 }
 
 TEST_F(MemoryTest, AnExportIsTheSameUntilTheStop) {

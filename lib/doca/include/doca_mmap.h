@@ -71,6 +71,7 @@ doca_error_t doca_mmap_export_rdma(struct doca_mmap *mmap, const struct doca_dev
 /// addresses of that process: only devices access them, and those of an export for RDMA only the
 /// remote side of RDMA tasks. `user_data`: as set by
 /// doca_mmap_set_user_data(), may be NULL. DOCA_ERROR_INVALID_VALUE for bytes that are no export,
+/// DOCA_ERROR_NOT_SUPPORTED for an export of several ranges, which other programs of the suite make,
 /// DOCA_ERROR_NOT_FOUND if the process has ended.
 doca_error_t doca_mmap_create_from_export(const union doca_data *user_data, const void *export_desc,
                                           size_t export_desc_len, struct doca_dev *dev,
