@@ -56,7 +56,7 @@ TEST_F(DocaClockTest, TheClocksOfAHostDeviceAreThoseOfTheSystem) {
   EXPECT_EQ(doca_clock_get_timestamp(clock_, DOCA_CLOCK_HOST_COUNTER_CYCLES, &first), DOCA_SUCCESS);
   EXPECT_EQ(doca_clock_get_timestamp(clock_, DOCA_CLOCK_HOST_COUNTER_CYCLES, &second),
             DOCA_SUCCESS);
-  EXPECT_LT(first.counter, second.counter);
+  EXPECT_LE(first.counter, second.counter);  // the counters of some processors are slow
   EXPECT_EQ(doca_clock_get_timestamp(clock_, DOCA_CLOCK_NIC_DPA_TIMER, &first),
             DOCA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(doca_clock_get_timestamp(clock_, 3, &first), DOCA_ERROR_NOT_SUPPORTED);

@@ -50,8 +50,8 @@ class GpuQueue {
 
 /// The thread that moves messages between kernels of a GPU and the streams to peers: a program need
 /// not give turns to its progress engine while a kernel runs, and a kernel cannot wake a thread.
-/// It polls while it has queues: without a pause while there is work, and with a pause of at most
-/// 50 microseconds after some milliseconds without.
+/// It polls while it has queues: without a pause while there is work, and with short pauses
+/// after some milliseconds without.
 class GpuMover {
  public:
   explicit GpuMover(doca_gpu& gpu);
