@@ -29,22 +29,28 @@ class OnALoop:
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(lambda *_: None)
         self.client = AsyncClient("127.0.0.1", port, timeout=PATIENCE)
-        self._run(self.client.connect())
+        self.run(self.client.connect())
 
-    def _run(self, coroutine):
+    def run(self, coroutine):
         task = asyncio.ensure_future(coroutine, loop=self.loop)
         with contextlib.suppress(KeyboardInterrupt):
             return self.loop.run_until_complete(task)
         # asyncio.run() does the same with a task whose loop was interrupted. The task may have ended before.
         task.cancel()
+        self.take_stop()
         self.loop.run_until_complete(asyncio.wait([task]))
         try:
             return task.result()
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
 
+    def take_stop(self):
+        """Runs the loop for a turn. A task that ended in the turn that was interrupted stops the loop in the next."""
+        self.loop.call_soon(self.loop.stop)
+        self.loop.run_forever()
+
     def request(self, payload):
-        return self._run(self.client.request(payload))
+        return self.run(self.client.request(payload))
 
     def requests(self, payloads, in_flight):
         steps = self.client.requests(payloads, in_flight)
@@ -55,18 +61,18 @@ class OnALoop:
 
             def __next__(responses):
                 try:
-                    return self._run(steps.__anext__())
+                    return self.run(steps.__anext__())
                 except StopAsyncIteration:
                     raise StopIteration from None
         return Responses()
 
     def close(self):
-        self._run(self.client.close())
+        self.run(self.client.close())
 
     def end(self):
         for task in asyncio.all_tasks(self.loop):
             task.cancel()
-        self._run(self.loop.shutdown_asyncgens())
+        self.run(self.loop.shutdown_asyncgens())
         self.loop.close()
 
 
@@ -100,7 +106,11 @@ class Used:
     def tasks(self):
         self._tasks = [self.client.loop.create_task(self.client.client.request(request))
                        for request in REQUESTS]
-        self.client.loop.run_until_complete(asyncio.wait(self._tasks))
+        try:
+            self.client.loop.run_until_complete(asyncio.wait(self._tasks))
+        except KeyboardInterrupt:
+            self.client.take_stop()
+            raise
 
     def close(self):
         self.client.close()
@@ -178,6 +188,21 @@ def test_no_wrong_response(port, client, action, kind):
         used.expect_no_wrong_response(kind)
     used = None
     assert descriptors() == before
+
+
+def test_a_turn_that_is_interrupted_as_its_task_ends(port):
+    client = OnALoop(port)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    async def ends():
+        client.loop.call_soon(interrupt)
+        return "result"
+
+    assert client.run(ends()) == "result"
+    client.close()
+    client.end()
 
 
 @kinds
