@@ -5,13 +5,14 @@ import subprocess
 
 import pytest
 
-from harness import BACKEND, BIN, ROOT, TIME_FACTOR
+from harness import BACKEND, BIN, EXTENSIONS, ROOT, TIME_FACTOR
 
 # A namespace in which the tutorial's ports are free.
 ALONE = ["unshare", "--map-root-user", "--net"]
 
 
 @pytest.mark.skipif(BACKEND != "cpu", reason="the commands that are run are those for a CPU")
+@pytest.mark.skipif("report" not in EXTENSIONS, reason="a build without the extension report")
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no c++ here")
 def test_every_command_works_in_a_clone(tmp_path):
     if subprocess.run([*ALONE, "true"], capture_output=True, timeout=60, check=False).returncode != 0:
