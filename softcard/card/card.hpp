@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "softcard/card/completions.hpp"
 #include "softcard/card/events.hpp"
 #include "softcard/card/exchange.hpp"
+#include "softcard/card/flow_rules.hpp"
 #include "softcard/card/receives.hpp"
 #include "softcard/card/regions.hpp"
 #include "softcard/card/request.hpp"
@@ -39,6 +41,11 @@ struct PairLayout {
   bool has_record = true;      ///< for its sends; else a doorbell says how far there are sends
   /// Its entries may wait for completions of other queues ("cross-channel master").
   bool may_wait = true;
+  EntryFormat format = EntryFormat::rdma;
+  /// For raw packets. Frames of queue pairs of the same owner get to this one only if it
+  /// `receives_own`.
+  std::uint32_t owner = 0;
+  bool receives_own = false;
 };
 
 /// The queue pairs that a register for sends belongs to: those with a record of their sends, or
@@ -121,6 +128,14 @@ class Card {
   /// Takes a datagram of the wire.
   void receive(std::uint32_t address, std::span<const std::byte> datagram);
 
+  /// The rules by which frames get to queue pairs for raw packets that were made by their layout.
+  /// A frame that no rule matches is dropped, and so is one whose queue has no receive.
+  [[nodiscard]] FlowRules& flow_rules() noexcept { return flow_rules_; }
+  /// Sets the port's Ethernet address: its own frames for this address come back.
+  void set_port_address(const std::array<std::uint8_t, 6>& address) { port_address_ = address; }
+  /// Takes a frame of the wire.
+  void receive_frame(std::span<const std::byte> frame);
+
   /// Checks each doorbell once, and carries out new entries. Returns whether there was work.
   bool progress();
 
@@ -180,6 +195,8 @@ class Card {
     std::uint32_t next_psn = 0;
     std::uint32_t expected_psn = 0;
     std::uint32_t least_inline = 0;
+    std::uint32_t owner = 0;  ///< of a queue pair for raw packets
+    bool receives_own = false;
     bool has_written_fault = false;
 
     /// The time for which the peer may be away; none: for ever.
@@ -230,6 +247,8 @@ class Card {
   Result await(const QueuePair& pair, const kernels::rdma::Awaited& awaited,
                Syndrome& syndrome) const;
   Result send_frame(QueuePair& pair, const Entry& entry, Syndrome& syndrome);
+  void transmit(const QueuePair& from, std::span<const std::byte> frame);
+  void steer(std::span<const std::byte> frame, const QueuePair* from);
   Result deliver_frame(QueuePair& peer, std::span<const std::byte> frame);
 
   /// These functions act for the peer of `from`, which is null on another card.
@@ -269,6 +288,8 @@ class Card {
   Wire* wire_ = nullptr;
   bool fail_without_receive_ = false;
   std::uint64_t dropped_ = 0;
+  FlowRules flow_rules_;
+  std::array<std::uint8_t, 6> port_address_{};
   std::optional<std::minstd_rand> rude_;
   std::optional<std::minstd_rand> unordered_;
   std::optional<std::minstd_rand> late_;

@@ -19,6 +19,8 @@ class Wire {
 
   /// `address`: of IPv4.
   virtual void send(std::uint32_t address, std::span<const std::byte> datagram) = 0;
+  /// Sends a frame of a queue pair for raw packets to other machines, if the wire carries frames.
+  virtual void send_frame(std::span<const std::byte>) {}
 };
 
 /// Packet sequence numbers have 24 bits.

@@ -51,8 +51,8 @@ void Card::add(const PairLayout& layout) {
   QueuePair pair{layout.number,
                  std::move(rung),
                  sends,
-                 EntryFormat::rdma,
-                 EntryReader(sends, EntryFormat::rdma, reading_),
+                 layout.format,
+                 EntryReader(sends, layout.format, reading_),
                  std::move(own),
                  layout.receives,
                  all,
@@ -65,6 +65,8 @@ void Card::add(const PairLayout& layout) {
   pair.is_owned = true;
   pair.is_unreliable = layout.is_unreliable;
   pair.may_wait = layout.may_wait;
+  pair.owner = layout.owner;
+  pair.receives_own = layout.receives_own;
   pairs_.emplace(layout.number, std::move(pair));
 }
 

@@ -5,7 +5,8 @@
 #include "kernels/rdma/wait.hpp"
 #include "softcard/card/card.hpp"
 
-/// The wire between queue pairs for raw packets, and a card's knowledge of Ethernet.
+/// The wire between queue pairs for raw packets, the way of a frame to its queue, and a card's
+/// knowledge of Ethernet.
 namespace offload::rdma::model {
 namespace {
 
@@ -46,7 +47,16 @@ void write_checksums(std::span<std::byte> frame, std::uint8_t wanted) {
   }
 }
 
-/// Returns which checksums of a frame are there and right.
+/// Returns the field of a completion that names the IP header (MLX5_CQE_L3_HDR_TYPE_*). libmlx5
+/// reports checksums as right only where it names IPv4.
+std::uint32_t type_of(const packets::Headers& headers) {
+  constexpr std::uint32_t kIpv6Type = 1U << 18;
+  constexpr std::uint32_t kIpv4Type = 2U << 18;
+  if (headers.ethertype == packets::kIpv4) return kIpv4Type;
+  return headers.ethertype == packets::kIpv6 ? kIpv6Type : 0;
+}
+
+/// Returns which checksums of a frame are there and right, and which IP header it has.
 std::uint32_t checked(std::span<const std::byte> frame) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(frame.data());
   const packets::Headers headers =
@@ -55,7 +65,7 @@ std::uint32_t checked(std::span<const std::byte> frame) {
   const bool ip_right = has_ip && (headers.error == packets::FrameError::none ||
                                    headers.error >= packets::FrameError::short_transport);
   const bool transport_right = headers.is_whole(packets::kUdp) || headers.is_whole(packets::kTcp);
-  return kernels::rdma::ethernet_word(ip_right, transport_right);
+  return kernels::rdma::ethernet_word(ip_right, transport_right) | type_of(headers);
 }
 
 }  // namespace
@@ -74,17 +84,55 @@ Card::Result Card::send_frame(QueuePair& pair, const Entry& entry, Syndrome& syn
     return Result::failed;
   }
   write_checksums(message_, entry.checksums);
+  if (pair.is_owned) {
+    transmit(pair, message_);
+    return Result::done;
+  }
   // A wire without another end drops all frames.
   const auto peer = pairs_.find(pair.peer);
   if (peer == pairs_.end() || peer->second.state == State::error) return Result::done;
   return deliver_frame(peer->second, message_);
 }
 
+/// Sends a frame as an Ethernet port does: one for the port itself comes back, others go to the
+/// wire, and one for a group of ports does both.
+void Card::transmit(const QueuePair& from, std::span<const std::byte> frame) {
+  const auto* const destination = reinterpret_cast<const std::uint8_t*>(frame.data());
+  const bool is_for_group = (destination[0] & 1U) != 0;
+  const bool is_for_port = std::equal(port_address_.begin(), port_address_.end(), destination);
+  if (is_for_group || is_for_port) steer(frame, &from);
+  if (!is_for_port && wire_ != nullptr) wire_->send_frame(frame);
+}
+
+void Card::receive_frame(std::span<const std::byte> frame) {
+  if (frame.size() >= kernels::rdma::kLeastFrame) steer(frame, nullptr);
+}
+
+/// `from`: null for a frame of the wire.
+void Card::steer(std::span<const std::byte> frame, const QueuePair* from) {
+  const auto number = flow_rules_.find(fields_of(frame));
+  const auto found = number ? pairs_.find(*number) : pairs_.end();
+  if (found == pairs_.end()) {
+    ++dropped_;
+    return;
+  }
+  QueuePair& to = found->second;
+  const bool is_ready =
+      to.state == State::receiving || to.state == State::sending || to.state == State::drained;
+  const bool is_own = from != nullptr && from->owner == to.owner;
+  if (is_ready && to.receives != nullptr && (!is_own || to.receives_own)) {
+    deliver_frame(to, frame);
+  } else {
+    ++dropped_;
+  }
+}
+
 /// Copies a frame to the oldest receive. If it does not fit, the receiver fails, not the sender.
 Card::Result Card::deliver_frame(QueuePair& peer, std::span<const std::byte> frame) {
   if (peer.receives->look() == 0) {
     note_fault(peer);
-    if (peer.state != State::error && !fail_without_receive_) return Result::waits;
+    const bool waits = !peer.is_owned && peer.state != State::error && !fail_without_receive_;
+    if (waits) return Result::waits;
     ++dropped_;
     return Result::done;
   }

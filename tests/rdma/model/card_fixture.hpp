@@ -31,6 +31,9 @@ class Owner {
   struct Process {
     std::uint32_t number;
     bool has_record = true;
+    EntryFormat format = EntryFormat::rdma;
+    std::uint32_t owner = 0;
+    bool receives_own = false;
   };
   Owner(Card& card, Process process, std::uint32_t blocks, std::uint32_t receives)
       : Owner(blocks, receives) {
@@ -44,6 +47,9 @@ class Owner {
     layout.sent = send.completions.number;
     layout.came = receive.completions.number;
     layout.has_record = process.has_record;
+    layout.format = process.format;
+    layout.owner = process.owner;
+    layout.receives_own = process.receives_own;
     card.add_completions(send.completions, {.number = layout.sent});
     card.add_completions(receive.completions, {.number = layout.came});
     card.add(layout);
