@@ -74,6 +74,7 @@ struct soft_srq {
 struct soft_qp {
 	struct ib_qp ib;
 	struct area entries, record;
+	struct area sends; /* of raw packets; else they are among the entries */
 	struct ib_qp_attr attr;
 	struct ib_qp_init_attr init;
 	struct mutex change;
@@ -86,6 +87,7 @@ struct soft_device {
 
 struct soft_context {
 	struct ib_ucontext ib;
+	u32 number;
 	bool has_devx;
 };
 
@@ -174,7 +176,7 @@ void deliver_mad(const struct softcard_mad *mad);
 void stop_messages(void);
 
 /* Each of these files has its part of the device's operations. */
-extern const struct ib_device_ops mad_operations, memory_operations, queue_operations,
+extern const struct ib_device_ops flow_operations, mad_operations, memory_operations, queue_operations,
 	pair_operations;
 
 /* Gives an object a number, by which it is found from then on. Returns -ENOMEM if there is none. */

@@ -38,7 +38,9 @@ static int query_device(struct ib_device *ib, struct ib_device_attr *attr, struc
 	attr->vendor_part_id = 4129;
 	attr->max_qp = 4096;
 	attr->max_qp_wr = most_blocks();
-	attr->device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE | IB_DEVICE_PORT_ACTIVE_EVENT;
+	attr->device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE | IB_DEVICE_PORT_ACTIVE_EVENT |
+				 IB_DEVICE_RAW_IP_CSUM | IB_DEVICE_MANAGED_FLOW_STEERING;
+	attr->raw_packet_caps = IB_RAW_PACKET_CAP_IP_CSUM;
 	attr->max_send_sge = 30;
 	attr->max_recv_sge = 32;
 	attr->max_sge_rd = 30;
@@ -129,6 +131,7 @@ static void firmware(struct ib_device *ib, char *text)
 
 static int alloc_context(struct ib_ucontext *context, struct ib_udata *udata)
 {
+	static atomic_t contexts;
 	struct mlx5_ib_alloc_ucontext_req_v2 wanted = {};
 	struct mlx5_ib_alloc_ucontext_resp answer = {};
 	int error = ib_copy_from_udata(&wanted, udata, min(sizeof(wanted), udata->inlen));
@@ -143,6 +146,7 @@ static int alloc_context(struct ib_ucontext *context, struct ib_udata *udata)
 	if (!card_ready || READ_ONCE(card_failed))
 		return -EIO;
 	container_of(context, struct soft_context, ib)->has_devx = wanted.flags & MLX5_IB_ALLOC_UCTX_DEVX;
+	container_of(context, struct soft_context, ib)->number = atomic_inc_return(&contexts);
 	answer.qp_tab_size = MAX_NUMBER + 1;
 	if (!(card_flags & SOFTCARD_NO_WRITE_COMBINING))
 		answer.bf_reg_size = 512;
@@ -221,6 +225,7 @@ static int make_device(void)
 	addrconf_addr_eui48((u8 *)&device->ib.node_guid, network->dev_addr);
 	strscpy(device->ib.node_desc, "softcard", sizeof(device->ib.node_desc));
 	ib_set_device_ops(&device->ib, &operations);
+	ib_set_device_ops(&device->ib, &flow_operations);
 	ib_set_device_ops(&device->ib, &mad_operations);
 	ib_set_device_ops(&device->ib, &memory_operations);
 	ib_set_device_ops(&device->ib, &queue_operations);

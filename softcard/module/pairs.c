@@ -17,12 +17,27 @@ static int check_sizes(const struct mlx5_ib_create_qp *wanted, bool has_receives
 	return 0;
 }
 
+/* Sets what a request of a queue pair for raw packets has beside the others, and pins its sends. */
+static int describe_raw(struct soft_qp *qp, const struct mlx5_ib_create_qp *wanted, struct ib_udata *udata,
+			struct softcard_qp *to)
+{
+	/* A card may have queue pairs that only send or only receive. */
+	if (!to->receives || !to->send_blocks)
+		return -EOPNOTSUPP;
+	to->is_raw = 1;
+	to->owner = container_of(owner_of(udata), struct soft_context, ib)->number;
+	to->receives_own = !!(wanted->flags & MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC);
+	return pin(&qp->sends, wanted->sq_buf_addr, (u64)to->send_blocks << 6, IB_ACCESS_LOCAL_WRITE);
+}
+
 static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct soft_qp *qp = container_of(ib, struct soft_qp, ib);
 	struct softcard_request request = {};
 	struct mlx5_ib_create_qp_resp answer = {};
 	struct mlx5_ib_create_qp wanted = {};
+	bool is_raw = attr->qp_type == IB_QPT_RAW_PACKET;
+	u32 allowed = MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE | MLX5_QP_FLAG_UAR_PAGE_INDEX;
 	bool has_receives;
 	u64 bytes;
 	int error;
@@ -33,7 +48,7 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 		qp->attr.qp_state = IB_QPS_RESET;
 		return create_manager(qp);
 	}
-	if (!udata || (attr->qp_type != IB_QPT_RC && attr->qp_type != IB_QPT_UC) || attr->create_flags)
+	if (!udata || (attr->qp_type != IB_QPT_RC && attr->qp_type != IB_QPT_UC && !is_raw) || attr->create_flags)
 		return -EOPNOTSUPP;
 	error = ib_copy_from_udata(&wanted, udata, min(sizeof(wanted), udata->inlen));
 	if (error)
@@ -43,8 +58,9 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	if (error)
 		return error;
 	/* Short data in a completion is a card's choice, which this one does not make. */
-	if (wanted.flags & ~(MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
-			     MLX5_QP_FLAG_UAR_PAGE_INDEX))
+	if (is_raw)
+		allowed |= MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC;
+	if (wanted.flags & ~allowed)
 		return -EOPNOTSUPP;
 	if (!(wanted.flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) || !owns_uar(owner_of(udata), wanted.bfreg_index))
 		return -EINVAL;
@@ -53,10 +69,17 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 		request.qp.receive_shift = wanted.rq_wqe_shift;
 	}
 	request.qp.send_blocks = wanted.sq_wqe_count;
-	bytes = ((u64)request.qp.receives << request.qp.receive_shift) + ((u64)wanted.sq_wqe_count << 6);
+	bytes = (u64)request.qp.receives << request.qp.receive_shift;
+	if (is_raw) {
+		error = describe_raw(qp, &wanted, udata, &request.qp);
+		if (error)
+			return error;
+	} else {
+		bytes += (u64)wanted.sq_wqe_count << 6;
+	}
 	error = pin_ring(&qp->entries, wanted.buf_addr, max_t(u64, bytes, 64), &qp->record, wanted.db_addr);
 	if (error)
-		return error;
+		goto no_ring;
 	error = give_number(&qps, qp, &ib->qp_num);
 	if (error)
 		goto no_number;
@@ -64,6 +87,8 @@ static int create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_u
 	qp->init = *attr;
 	qp->attr.qp_state = IB_QPS_RESET;
 	describe(&qp->entries, &request.qp.entries);
+	if (is_raw)
+		describe(&qp->sends, &request.qp.sends);
 	describe(&qp->record, &request.qp.record);
 	request.qp.send_cq = container_of(attr->send_cq, struct soft_cq, ib)->number;
 	request.qp.receive_cq = container_of(attr->recv_cq, struct soft_cq, ib)->number;
@@ -83,6 +108,8 @@ refused:
 no_number:
 	free_area(&qp->record);
 	free_area(&qp->entries);
+no_ring:
+	free_area(&qp->sends);
 	return error;
 }
 
@@ -236,6 +263,7 @@ static int destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	forget(&qps, ib->qp_num);
 	free_area(&qp->record);
 	free_area(&qp->entries);
+	free_area(&qp->sends);
 	return 0;
 }
 

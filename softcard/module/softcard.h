@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 #define SOFTCARD_PATH "/dev/softcard"
-#define SOFTCARD_VERSION 2
+#define SOFTCARD_VERSION 3
 
 /* Requests of the module. The card reads one at a time, and answers with SOFTCARD_ANSWER. */
 enum softcard_request_kind {
@@ -29,6 +29,8 @@ enum softcard_request_kind {
 	SOFTCARD_MODIFY_QP,
 	SOFTCARD_FREE_QP,
 	SOFTCARD_SEND_MAD, /* to the card of the address in mad.to */
+	SOFTCARD_NEW_FLOW,
+	SOFTCARD_FREE_FLOW,
 };
 
 /* Memory of an owner: mapped from the device file, whole pages. */
@@ -67,7 +69,8 @@ struct softcard_srq {
 };
 
 struct softcard_qp {
-	struct softcard_area entries; /* receives first, then sends */
+	struct softcard_area entries; /* receives first, then sends; for raw packets, receives alone */
+	struct softcard_area sends; /* for raw packets */
 	struct softcard_area record;
 	__u32 send_blocks;
 	__u32 receives;
@@ -80,7 +83,32 @@ struct softcard_qp {
 	__u32 is_unreliable; /* IB_QPT_UC; else IB_QPT_RC */
 	__u32 without_record; /* the doorbell itself says how far it has sends */
 	__u32 is_master; /* its sends may wait for completions of other queues */
-	__u32 reserved;
+	__u32 is_raw; /* IB_QPT_RAW_PACKET */
+	__u32 owner; /* of raw packets: the number of a process's context */
+	__u32 receives_own; /* raw packets of the same owner */
+};
+
+/* Fields of an Ethernet frame, in network order. */
+struct softcard_fields {
+	__u8 dst_mac[6];
+	__u8 src_mac[6];
+	__u8 ether_type[2]; /* behind VLAN tags */
+	__u8 tag[2]; /* the first one */
+	__u8 src_ip[16]; /* of IPv4: the first four bytes */
+	__u8 dst_ip[16];
+	__u8 src_port[2];
+	__u8 dst_port[2];
+	__u8 protocol; /* of IP */
+	__u8 is_tagged;
+	__u8 reserved[2];
+};
+
+/* Steers frames that have the bits of `value` where `mask` has ones to a queue pair for raw packets. */
+struct softcard_flow {
+	__u32 qp;
+	__u32 priority; /* a lower one comes first */
+	struct softcard_fields value;
+	struct softcard_fields mask;
 };
 
 /* The fields of softcard_state that a change has. */
@@ -132,6 +160,7 @@ struct softcard_request {
 		struct softcard_qp qp;
 		struct softcard_state state;
 		struct softcard_mad mad;
+		struct softcard_flow flow;
 		__u8 room[304];
 	};
 };

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <ctime>
+#include <string>
 #include <thread>
 
 #include "cli/leave.hpp"
@@ -24,6 +25,7 @@ struct Options {
   bool no_registers = false;
   bool short_queues = false;
   bool strict = false;
+  std::string interface;
   std::uint32_t lost_percent = 0;
   std::uint32_t seed = 1;
 };
@@ -67,6 +69,8 @@ void add_options(cli::CommandLine& line, Options& options) {
                 "refuse send queues of more than 4096 blocks of 64 bytes");
   cli::add_flag(line, "--strict", options.strict,
                 "accept only entries as kernels/rdma writes them, and no early doorbell");
+  cli::add_text(line, "--interface", options.interface,
+                "send and receive raw packets through this network interface");
   cli::add_integer(line, "--lose", options.lost_percent, 0U, 90U,
                    "lose this percentage of the datagrams to cards of other machines");
   cli::add_integer(line, "--seed", options.seed, 1U, ~0U, "select what happens at random");
@@ -84,7 +88,7 @@ int run(const Options& options) {
   model::Card card(options.strict ? rdma::Reading::strict : rdma::Reading::as_card);
   if (options.unordered) card.set_unordered(options.seed);
   if (options.late_completions) card.set_late_completions(options.seed);
-  Network network(options.lost_percent, options.seed);
+  Network network(options.lost_percent, options.seed, options.interface);
   card.set_wire(&network);
   Objects objects(link, card, network);
   core::log_info("ready");

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -22,9 +23,10 @@ constexpr std::size_t kMessageBytes = sizeof kMessageMagic + sizeof(softcard_mad
 
 }  // namespace
 
-Network::Network(std::uint32_t lost_percent, std::uint32_t seed)
+Network::Network(std::uint32_t lost_percent, std::uint32_t seed, std::string interface)
     : fd_(core::check_errno(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
                             "make a socket")),
+      interface_(std::move(interface)),
       lost_percent_(lost_percent),
       random_(seed),
       room_(kMostBytes) {
@@ -38,6 +40,12 @@ Network::Network(std::uint32_t lost_percent, std::uint32_t seed)
   own.sin_port = htons(kPort);
   core::check_errno(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own),
                     "bind UDP port " + std::to_string(kPort));
+}
+
+void Network::open_ethernet(rdma::model::Card& card) {
+  if (ethernet_ || interface_.empty()) return;
+  ethernet_.emplace(interface_);
+  card.set_port_address(ethernet_->address());
 }
 
 void Network::send(std::uint32_t address, std::span<const std::byte> datagram) {
@@ -59,6 +67,11 @@ void Network::send(std::uint32_t address, const softcard_mad& message) {
 }
 
 bool Network::receive(rdma::model::Card& card, Link& link) {
+  const bool had_frames = ethernet_ && ethernet_->receive(card);
+  return receive_datagrams(card, link) || had_frames;
+}
+
+bool Network::receive_datagrams(rdma::model::Card& card, Link& link) {
   for (int count = 0; count < kMostInTurn; ++count) {
     sockaddr_in from{};
     socklen_t size = sizeof from;

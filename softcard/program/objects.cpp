@@ -120,7 +120,7 @@ void Objects::recover() {
 
 bool Objects::is_empty() const noexcept {
   return registers_.empty() && memory_.empty() && completions_.empty() && receives_.empty() &&
-         pairs_.empty();
+         pairs_.empty() && card_.flow_rules().empty();
 }
 
 void Objects::carry_out(const softcard_request& request) {
@@ -131,7 +131,8 @@ void Objects::carry_out(const softcard_request& request) {
       case SOFTCARD_FREE_MR:
       case SOFTCARD_FREE_CQ:
       case SOFTCARD_FREE_SRQ:
-      case SOFTCARD_FREE_QP: free(request); break;
+      case SOFTCARD_FREE_QP:
+      case SOFTCARD_FREE_FLOW: free(request); break;
       default:
         if (has_failed_) {
           error = -EIO;
@@ -160,6 +161,7 @@ void Objects::make(const softcard_request& request) {
     case SOFTCARD_MODIFY_SRQ: receives_.at(number).queue->set_limit(request.srq.limit); break;
     case SOFTCARD_NEW_QP: make_pair(number, request.qp); break;
     case SOFTCARD_MODIFY_QP: change_pair(number, request.state); break;
+    case SOFTCARD_NEW_FLOW: make_flow(number, request.flow); break;
     case SOFTCARD_SEND_MAD: network_.send(address_in(request.mad.to), request.mad); break;
     default: throw core::Error(core::ErrorCode::not_supported, "it is unknown");
   }
@@ -178,6 +180,7 @@ void Objects::free(const softcard_request& request) {
       card_.remove_receives(number);
       receives_.erase(number);
       break;
+    case SOFTCARD_FREE_FLOW: card_.flow_rules().remove(number); break;
     default: free_pair(number);
   }
 }
@@ -213,11 +216,20 @@ void Objects::make_receives(std::uint32_t number, const softcard_srq& wanted) {
 
 void Objects::make_pair(std::uint32_t number, const softcard_qp& wanted) {
   Registers& registers = registers_.at(wanted.uar);
-  Queue made{link_.map(wanted.entries), link_.map(wanted.record), wanted.uar};
+  PairQueue made{{link_.map(wanted.entries), link_.map(wanted.record), wanted.uar}, {}, false};
   model::PairLayout layout;
   layout.number = number;
-  std::byte* const sends =
+  std::byte* sends =
       made.entries.bytes.data() + (std::size_t{wanted.receives} << wanted.receive_shift);
+  if (wanted.is_raw != 0) {
+    network_.open_ethernet(card_);
+    made.is_raw = true;
+    made.sends = link_.map(wanted.sends);
+    sends = made.sends.bytes.data();
+    layout.format = rdma::EntryFormat::raw_packet;
+    layout.owner = wanted.owner;
+    layout.receives_own = wanted.receives_own != 0;
+  }
   layout.sends = {reinterpret_cast<Segment*>(sends), wanted.send_blocks};
   layout.send_record = word_of(made.record, 1);
   layout.receives = {made.entries.bytes.data(), wanted.receives, wanted.receive_shift, false,
@@ -231,7 +243,16 @@ void Objects::make_pair(std::uint32_t number, const softcard_qp& wanted) {
   layout.may_wait = wanted.is_master != 0;
   card_.add(layout);
   registers.add_pair(number);
+  raw_pairs_ += made.is_raw ? 1 : 0;
   pairs_.emplace(number, std::move(made));
+}
+
+void Objects::make_flow(std::uint32_t number, const softcard_flow& wanted) {
+  const auto fields_in = [](const softcard_fields& from) {
+    return std::bit_cast<model::FrameFields>(from);
+  };
+  card_.flow_rules().add(
+      number, {wanted.qp, wanted.priority, fields_in(wanted.value), fields_in(wanted.mask)});
 }
 
 void Objects::change_pair(std::uint32_t number, const softcard_state& wanted) {
@@ -275,6 +296,7 @@ void Objects::free_pair(std::uint32_t number) {
   const auto registers = registers_.find(found->second.uar);
   if (registers != registers_.end()) registers->second.remove_pair(number);
   card_.remove(number);
+  if (found->second.is_raw && --raw_pairs_ == 0) network_.close_ethernet();
   pairs_.erase(found);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
@@ -41,6 +42,10 @@ class Objects : public model::Events {
   struct CompletionQueue : Queue {
     model::Completions* queue = nullptr;
   };
+  struct PairQueue : Queue {
+    Area sends;  ///< of raw packets
+    bool is_raw = false;
+  };
   struct SharedQueue : Queue {
     model::Receives* queue = nullptr;
   };
@@ -52,6 +57,7 @@ class Objects : public model::Events {
   void make_completions(std::uint32_t number, const softcard_cq& wanted);
   void make_receives(std::uint32_t number, const softcard_srq& wanted);
   void make_pair(std::uint32_t number, const softcard_qp& wanted);
+  void make_flow(std::uint32_t number, const softcard_flow& wanted);
   void change_pair(std::uint32_t number, const softcard_state& wanted);
   void free_completions(std::uint32_t number);
   void free_pair(std::uint32_t number);
@@ -67,7 +73,8 @@ class Objects : public model::Events {
   std::map<std::uint32_t, Area> memory_;
   std::map<std::uint32_t, CompletionQueue> completions_;
   std::map<std::uint32_t, SharedQueue> receives_;
-  std::map<std::uint32_t, Queue> pairs_;
+  std::map<std::uint32_t, PairQueue> pairs_;
+  std::size_t raw_pairs_ = 0;
 };
 
 }  // namespace offload::softcard
