@@ -24,6 +24,7 @@ void check_options(const ConnectionOptions& options, const std::string& name) {
   const QueuePairOptions& queues = options.queues;
   const char* wrong = nullptr;
   if (queues.qp_type == QpType::ud) wrong = "UD has no connections";
+  if (queues.qp_type == QpType::raw_packet) wrong = "raw packets have no connections";
   const bool shared = queues.srq != nullptr;
   if (queues.max_send_wr == 0 || (queues.max_recv_wr == 0 && !shared)) {
     wrong = "max_send_wr and max_recv_wr must be above 0";

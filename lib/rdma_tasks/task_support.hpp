@@ -17,6 +17,7 @@ template <std::derived_from<RdmaTask> Task>
   constexpr bool kReads = kAtomic || std::same_as<Task, ReadTask>;
   if (auto has_type = device.supports(type); !has_type) return has_type;
   if (type == QpType::ud) return {false, "UD has no connections"};
+  if (type == QpType::raw_packet) return {false, "raw packets have no connections"};
   if (kReads && type != QpType::rc) return {false, "UC has only sends and writes"};
   if (kReads && device.attributes().max_qp_rd_atom == 0) {
     return {false, "the device supports neither reads nor atomics of a peer"};

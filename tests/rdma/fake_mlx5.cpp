@@ -148,21 +148,28 @@ ibv_qp* mlx5dv_create_qp(ibv_context*, ibv_qp_init_attr_ex* attributes,
                          mlx5dv_qp_init_attr* extra) {
   card.pair = *extra;
   const ibv_qp_cap& asked = attributes->cap;
-  constexpr std::uint32_t kLongestRequest = 256;
+  const bool is_raw = attributes->qp_type == IBV_QPT_RAW_PACKET;
+  const std::uint32_t longest_request = is_raw ? 64 : 256;
   const std::uint32_t receive_stride = std::bit_ceil(asked.max_recv_sge) * 16;
   const std::uint32_t receives =
       std::max(std::bit_ceil(asked.max_recv_wr) * receive_stride, 64U) / card.divisor;
-  const std::uint32_t sends = std::bit_ceil(asked.max_send_wr * kLongestRequest) / card.divisor;
+  const std::uint32_t sends = std::bit_ceil(asked.max_send_wr * longest_request) / card.divisor;
   const std::size_t alignment =
-      std::max<std::size_t>(64, std::bit_ceil(pages(std::size_t{receives} + sends) * kPage) / 64);
-  const std::size_t size = (receives + sends + alignment - 1) / alignment * alignment;
+      is_raw ? kPage
+             : std::max<std::size_t>(
+                   64, std::bit_ceil(pages(std::size_t{receives} + sends) * kPage) / 64);
+  const std::size_t first = is_raw ? receives : receives + sends;
+  const std::size_t size = (first + alignment - 1) / alignment * alignment;
   std::byte* const buffer = take(attributes->pd, size, alignment, MLX5DV_RES_TYPE_QP);
   if (buffer == nullptr) return nullptr;
+  std::byte* send_buffer = buffer + receives;
+  if (is_raw) send_buffer = take(attributes->pd, pages(sends) * kPage, kPage, MLX5DV_RES_TYPE_QP);
+  if (send_buffer == nullptr) return nullptr;
   mlx5dv_qp made{};
   made.dbrec = take_record(attributes->pd);
   if (made.dbrec == nullptr) return nullptr;
   made.rq = {buffer, receives / receive_stride, receive_stride};
-  made.sq = {buffer + receives, sends / 64, 64};
+  made.sq = {send_buffer, sends / 64, 64};
   made.bf.size = card.combines_writes ? 256 : 0;
   made.bf.reg = &card.registers[card.made++ % std::size(card.registers)];
   ibv_qp_init_attr plain{};

@@ -61,7 +61,7 @@ QueueEmulator::QueueEmulator(const QueueEmulatorParts& parts, const QueuePairMem
       most_receives_(std::min(queues.receive.entries, parts.queue_pair.capacity().max_recv_wr)),
       ring_mask_(queues.send.ring.blocks - 1) {
   check_sizes(queues);
-  if (parts.queue_pair.type() == QpType::ud) {
+  if (parts.queue_pair.type() == QpType::ud || parts.queue_pair.type() == QpType::raw_packet) {
     throw Error(ErrorCode::invalid_value, "emulator '" + this->name() + "' of a UD queue pair");
   }
   // Each has a block at least, and one more may be refused without any.

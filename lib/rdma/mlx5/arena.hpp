@@ -35,9 +35,9 @@ constexpr std::size_t rounded_up(std::size_t bytes, std::size_t alignment) {
 inline std::size_t arena_bytes(const QueueSizes& sizes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   // Rings and completions each begin at a page and end at one. The rings' alignment is a 64th of
-  // their size, which libmlx5 rounds up to that too.
+  // their size, which libmlx5 rounds up to that too. Those of raw packets are two, each of pages.
   const std::size_t all = rounded_up(queue_memory_bytes(sizes), page);
-  return all + rounded_up(std::bit_ceil(all) / 32, page) + 4 * page;
+  return all + rounded_up(std::bit_ceil(all) / 32, page) + 5 * page;
 }
 
 /// Allocates pieces for libmlx5 from memory that is given once. Pieces are not freed one by one:

@@ -12,7 +12,8 @@ namespace {
 
 using core::ErrorCode;
 
-/// libmlx5 counts a request as its longest, a memory window's: four blocks.
+/// libmlx5 counts a request as its longest, a memory window's: four blocks. One of a raw packet has
+/// a block.
 constexpr std::uint32_t kBlocksOfRequest = 4;
 /// A ring has a request's blocks, or as many receives, at least.
 constexpr std::uint32_t kLeastEntries = 4;
@@ -57,7 +58,7 @@ int CardQueuePair::end_thread_domain(ibv_td* domain) {
 }
 
 CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain& domain,
-                             const QueueSizes& sizes, SeenMemory memory)
+                             const QueueSizes& sizes, SeenMemory memory, CardTraffic traffic)
     : memory_(std::move(memory)), arena_(memory_.bytes) {
   require_card(device);
   check_memory(memory_, sizes);
@@ -74,7 +75,7 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
              "a parent domain"};
   sends_ = make_completions(device.get(), std::max(sizes.send_blocks, kLeastEntries));
   receives_ = make_completions(device.get(), std::max(sizes.receives, kLeastEntries));
-  make_pair(device.get(), sizes);
+  make_pair(device.get(), sizes, traffic);
   const NativeQueues native = ask_libmlx5();
   host_ = handles_of(native, arena_);
   combines_writes_ = native.pair.bf.size != 0;  // 0: the page is not write-combining
@@ -86,6 +87,11 @@ CardQueuePair::CardQueuePair(const DeviceContext& device, const ProtectionDomain
   }
   card_register_ = host_.send.doorbell;
   choose_ringer();
+  if (traffic == CardTraffic::messages) return;
+  // libmlx5 writes the record of receives at this step, so it must come before the first post.
+  pair_->initialize();
+  pair_->ready_to_receive();
+  pair_->ready_to_send();
 }
 
 /// A thread domain has a separate register, with write combining. Without one libmlx5 gives the
@@ -114,14 +120,16 @@ CardQueuePair::CompletionHandle CardQueuePair::make_completions(ibv_context* con
   return {ibv_cq_ex_to_cq(check_pointer(queue, "make a completion queue")), "a completion queue"};
 }
 
-void CardQueuePair::make_pair(ibv_context* context, const QueueSizes& sizes) {
+void CardQueuePair::make_pair(ibv_context* context, const QueueSizes& sizes, CardTraffic traffic) {
+  const QpType type = traffic == CardTraffic::messages ? QpType::rc : QpType::raw_packet;
+  const std::uint32_t blocks = type == QpType::rc ? kBlocksOfRequest : 1;
   ibv_qp_init_attr_ex attributes{};
-  attributes.qp_type = IBV_QPT_RC;
+  attributes.qp_type = to_native(type);
   attributes.send_cq = sends_.get();
   attributes.recv_cq = receives_.get();
   attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
   attributes.pd = parent_.get();
-  attributes.cap.max_send_wr = std::max(sizes.send_blocks / kBlocksOfRequest, 1U);
+  attributes.cap.max_send_wr = std::max(sizes.send_blocks / blocks, 1U);
   attributes.cap.max_recv_wr = sizes.receives;
   attributes.cap.max_send_sge = 1;
   attributes.cap.max_recv_sge = 1;  // so that a receive is one segment
@@ -129,9 +137,17 @@ void CardQueuePair::make_pair(ibv_context* context, const QueueSizes& sizes) {
   card.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
   // A short message would lie in its completion, where kernels/rdma does not look for it.
   card.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
-  pair_.emplace(QueuePair::adopt(
-      check_pointer(mlx5dv_create_qp(context, &attributes, &card), "make a queue pair"), QpType::rc,
-      attributes.cap));
+  if (traffic == CardTraffic::frames_and_own) {
+    card.create_flags |= MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC;
+  }
+  ibv_qp* const made = mlx5dv_create_qp(context, &attributes, &card);
+  if (made == nullptr && errno == EPERM && type == QpType::raw_packet) {
+    throw core::Error(ErrorCode::not_permitted,
+                      "make a queue pair for raw packets: CAP_NET_RAW is missing (run as root, or "
+                      "give the program setcap cap_net_raw+ep)",
+                      {core::Cause::Domain::system, EPERM});
+  }
+  pair_.emplace(QueuePair::adopt(check_pointer(made, "make a queue pair"), type, attributes.cap));
 }
 
 NativeQueues CardQueuePair::ask_libmlx5() {

@@ -15,21 +15,32 @@ enum class DoorbellRinger : std::uint8_t {
   relay,  ///< a thread, which calls CardQueuePair::relay()
 };
 
-/// An RC queue pair of an mlx5 card whose rings, completions and records are in memory of the
-/// caller, for kernels/rdma to post and poll. libmlx5 makes it and changes its state, with ordinary
-/// verbs; libibverbs is not used to post or poll. The register of its doorbell is not shared
-/// (ibv_alloc_td), unless the device refuses one with write combining: then all queue pairs of the
-/// context share the one without.
+/// The traffic of a CardQueuePair.
+enum class CardTraffic : std::uint8_t {
+  messages,  ///< between two connected queue pairs (RC)
+  frames,    ///< raw packets: of Ethernet, as kernels/rdma/ethernet.hpp writes them
+  /// Raw packets. Rules may choose frames that this context sent, too.
+  frames_and_own,
+};
+
+/// A queue pair of an mlx5 card, RC or for raw packets, whose rings, completions and records are in
+/// memory of the caller, for kernels/rdma to post and poll. libmlx5 makes it and changes its state,
+/// with ordinary verbs; libibverbs is not used to post or poll. The register of its doorbell is not
+/// shared (ibv_alloc_td), unless the device refuses one with write combining: then all queue pairs
+/// of the context share the one without.
+///
+/// One for raw packets is ready to send and to receive when it is made.
 ///
 /// Not movable. Device, domain and memory outlive it. One thread makes it, connects it and calls
 /// relay(); kernels/rdma has the rules for posting and polling.
 class CardQueuePair {
  public:
   /// `sizes`: what it takes at least. Throws Error: not_supported for a device that is no mlx5 card
-  /// or makes queues of another form, no_memory if the memory is too small, and the device's
-  /// errors.
+  /// or makes queues of another form, no_memory if the memory is too small, not_permitted for raw
+  /// packets without CAP_NET_RAW, and the device's errors.
   CardQueuePair(const DeviceContext& device, const ProtectionDomain& domain,
-                const QueueSizes& sizes, SeenMemory memory);
+                const QueueSizes& sizes, SeenMemory memory,
+                CardTraffic traffic = CardTraffic::messages);
   CardQueuePair& operator=(CardQueuePair&&) = delete;
 
   /// To be connected, by a Pairing or by librdmacm's parameters.
@@ -59,7 +70,7 @@ class CardQueuePair {
 
   int make_thread_domain(ibv_context* context);
   CompletionHandle make_completions(ibv_context* context, std::uint32_t places);
-  void make_pair(ibv_context* context, const QueueSizes& sizes);
+  void make_pair(ibv_context* context, const QueueSizes& sizes, CardTraffic traffic);
   NativeQueues ask_libmlx5();
   void choose_ringer();
 

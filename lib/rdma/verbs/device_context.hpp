@@ -18,14 +18,16 @@ enum class QpType : std::uint8_t {
   rc,  ///< reliable connection: every operation arrives once and in order, or ends with an error
   uc,  ///< unreliable connection: sends and writes; a loss is not reported
   ud,  ///< unreliable datagram: sends of at most the MTU, to any peer
+  raw_packet,  ///< whole Ethernet frames; rules of the card choose those that are received
 };
 
-/// "RC", "UC", "UD".
+/// "RC", "UC", "UD", "raw packet".
 constexpr std::string_view name_of(QpType type) noexcept {
   switch (type) {
     case QpType::rc: return "RC";
     case QpType::uc: return "UC";
     case QpType::ud: return "UD";
+    case QpType::raw_packet: return "raw packet";
   }
   return "unknown";
 }
@@ -34,6 +36,7 @@ constexpr ibv_qp_type to_native(QpType type) noexcept {
   switch (type) {
     case QpType::uc: return IBV_QPT_UC;
     case QpType::ud: return IBV_QPT_UD;
+    case QpType::raw_packet: return IBV_QPT_RAW_PACKET;
     case QpType::rc: break;
   }
   return IBV_QPT_RC;

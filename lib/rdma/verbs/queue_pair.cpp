@@ -7,6 +7,10 @@ using core::ErrorCode;
 /// 7 retries for ever.
 constexpr std::uint8_t kMaxRetries = 6;
 
+static bool has_peer(QpType type) noexcept {
+  return type == QpType::rc || type == QpType::uc;
+}
+
 std::string_view name_of(ibv_qp_state state) noexcept {
   switch (state) {
     case IBV_QPS_RESET: return "RESET";
@@ -94,13 +98,14 @@ void QueuePair::initialize(std::uint8_t port_num, memory::Access access, std::ui
   attributes.pkey_index = pkey_index;
   attributes.qp_access_flags = access_flags(access & memory::kRemoteAccess);
   attributes.qkey = qkey;
-  const int last = type_ == QpType::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-  move_to(IBV_QPS_INIT, attributes, IBV_QP_PORT | IBV_QP_PKEY_INDEX | last);
+  int others = IBV_QP_PKEY_INDEX | (has_peer(type_) ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY);
+  if (type_ == QpType::raw_packet) others = 0;
+  move_to(IBV_QPS_INIT, attributes, IBV_QP_PORT | others);
 }
 
 void QueuePair::ready_to_receive(const RtrAttributes& rtr) {
   expect(IBV_QPS_INIT, "become ready to receive");
-  if (type_ == QpType::ud) {
+  if (!has_peer(type_)) {
     throw Error(ErrorCode::invalid_value, described() + " has no peer");
   }
   ibv_qp_attr attributes{};
@@ -117,7 +122,7 @@ void QueuePair::ready_to_receive(const RtrAttributes& rtr) {
 
 void QueuePair::ready_to_receive() {
   expect(IBV_QPS_INIT, "become ready to receive");
-  if (type_ != QpType::ud) {
+  if (has_peer(type_)) {
     throw Error(ErrorCode::invalid_value, described() + " needs a peer");
   }
   ibv_qp_attr attributes{};
@@ -136,7 +141,7 @@ void QueuePair::ready_to_send(const RtsAttributes& rts) {
   attributes.retry_cnt = rts.retry_cnt;
   attributes.rnr_retry = rts.rnr_retry;
   attributes.max_rd_atomic = rts.max_rd_atomic;
-  int mask = IBV_QP_SQ_PSN;
+  int mask = type_ == QpType::raw_packet ? 0 : IBV_QP_SQ_PSN;
   if (type_ == QpType::rc) {
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   }

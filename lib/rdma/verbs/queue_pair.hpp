@@ -98,12 +98,12 @@ class QueuePair {
 
   /// RESET → INIT. `access`: what the peer may do; only the remote flags count. `qkey`: UD alone,
   /// the key that datagrams must carry. `pkey_index`: of the port's table of partitions; 0 is the
-  /// default one, which every port has. Throws Error.
+  /// default one, which every port has. Raw packets have the port alone. Throws Error.
   void initialize(std::uint8_t port_num = 1, memory::Access access = memory::kRemoteAccess,
                   std::uint32_t qkey = 0, std::uint16_t pkey_index = 0);
   /// INIT → RTR. Throws Error.
   void ready_to_receive(const RtrAttributes& rtr);
-  /// INIT → RTR of a UD queue pair, which has no peer. Throws Error.
+  /// INIT → RTR of a queue pair for datagrams or raw packets, which has no peer. Throws Error.
   void ready_to_receive();
   /// RTR → RTS. Throws Error: invalid_value for retries beyond 6.
   void ready_to_send(const RtsAttributes& rts = {});

@@ -79,6 +79,35 @@ TEST_F(CardQueuePairTest, IsMadeAsKernelsNeedIt) {
   EXPECT_EQ(fake_mlx5().pair.create_flags, unsigned{MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE});
 }
 
+TEST_F(CardQueuePairTest, IsReadyForRawPacketsWhenItIsMade) {
+  const unsigned flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
+  const unsigned own = flags | MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC;
+  for (const auto& [traffic, wanted] :
+       {std::pair{CardTraffic::frames, flags}, std::pair{CardTraffic::frames_and_own, own}}) {
+    for (const QueueSizes sizes : {QueueSizes{4, 4}, QueueSizes{64, 256}, QueueSizes{4096, 64}}) {
+      const SeenMemory room = memory(sizes);
+      const CardQueuePair pair(device_, domain_, sizes,
+                               {room.bytes.first(arena_bytes(sizes)), nullptr, {}}, traffic);
+      EXPECT_EQ(fake_mlx5().pair.create_flags, wanted);
+      EXPECT_EQ(pair.queue_pair().type(), QpType::raw_packet);
+      EXPECT_EQ(pair.queue_pair().get()->qp_type, IBV_QPT_RAW_PACKET);
+      EXPECT_EQ(pair.queue_pair().state(), IBV_QPS_RTS);
+      EXPECT_EQ(pair.host().send.ring.blocks, sizes.send_blocks);
+      EXPECT_EQ(pair.host().receive.entries, sizes.receives);
+    }
+  }
+}
+
+TEST_F(CardQueuePairTest, RawPacketsNeedACapability) {
+  fake().fail_call = "ibv_create_qp";
+  fake().fail_with = EPERM;
+  const SeenMemory room = memory({});
+  const auto error =
+      thrown_by([&] { CardQueuePair(device_, domain_, {}, room, CardTraffic::frames); });
+  EXPECT_EQ(error.code(), ErrorCode::not_permitted);
+  EXPECT_NE(std::string(error.what()).find("CAP_NET_RAW"), std::string::npos);
+}
+
 TEST_F(CardQueuePairTest, ARegisterWithoutWriteCombiningIsEnough) {
   fake_mlx5().combines_writes = false;
   for (const int refusal : {EOPNOTSUPP, EPERM}) {

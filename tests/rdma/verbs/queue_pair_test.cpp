@@ -159,7 +159,7 @@ TEST_F(QueuePairTest, RetriesHaveAnEnd) {
   EXPECT_EQ(thrown_by([&] { queue.ready_to_send(for_ever); }).code(), ErrorCode::invalid_value);
 }
 
-TEST_F(QueuePairTest, DatagramsHaveNoPeer) {
+TEST_F(QueuePairTest, DatagramsAndRawPacketsHaveNoPeer) {
   const DeviceContext device("fake0");
   const ProtectionDomain domain(device);
   const CompletionQueue completions(device, 16);
@@ -175,6 +175,16 @@ TEST_F(QueuePairTest, DatagramsHaveNoPeer) {
   datagrams.ready_to_receive();
   datagrams.ready_to_send();
   EXPECT_EQ(datagrams.state(), IBV_QPS_RTS);
+  options.qp_type = QpType::raw_packet;
+  QueuePair frames(domain, completions, completions, options);
+  EXPECT_EQ(frames.get()->qp_type, IBV_QPT_RAW_PACKET);
+  frames.initialize();
+  EXPECT_EQ(fake().queue_pairs.back()->mask, IBV_QP_STATE | IBV_QP_PORT);
+  EXPECT_EQ(thrown_by([&] { frames.ready_to_receive(RtrAttributes{}); }).code(),
+            ErrorCode::invalid_value);
+  frames.ready_to_receive();
+  frames.ready_to_send();
+  EXPECT_EQ(fake().queue_pairs.back()->mask, IBV_QP_STATE);
 }
 
 }  // namespace
