@@ -13,13 +13,6 @@ using kernels::packets::Queue;
 using kernels::packets::Ring;
 using kernels::packets::RingOrder;
 
-/// The words of a ring that only device functions use.
-struct alignas(64) RingWords {
-  std::uint32_t producer;
-  alignas(64) std::uint32_t consumer;
-  std::uint32_t flags;  ///< 0: no thread is woken
-};
-
 constexpr std::size_t lines(std::size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }

@@ -11,6 +11,13 @@
 
 namespace offload::packets {
 
+/// The words of a ring that only device functions use.
+struct alignas(64) RingWords {
+  std::uint32_t producer;
+  alignas(64) std::uint32_t consumer;
+  std::uint32_t flags;  ///< 0: no thread is woken
+};
+
 /// The data of the ports of one FrameMemory for device functions, as plain bytes to copy to their
 /// memory: the handles of the queues, the order of their rings, and the frames to send.
 class Image {
