@@ -109,7 +109,7 @@ TEST(CardRuleTest, WhatACardCannotCompareIsRefusedWithTheReason) {
                                                        {"dport 7 to 0", "need the protocol"},
                                                        {"ip dport 7 to 0", "need the protocol"}};
   for (const auto& [text, why] : cases) {
-    const auto error = thrown_by([&] { flow_of(parse_rule(text, 1), 0); });
+    const auto error = thrown_by([rule = parse_rule(text, 1)] { flow_of(rule, 0); });
     EXPECT_EQ(error.code(), ErrorCode::not_supported) << text;
     EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
   }

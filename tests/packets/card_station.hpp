@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/packets/answers.hpp"
