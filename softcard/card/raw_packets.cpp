@@ -13,7 +13,6 @@ namespace {
 namespace packets = kernels::packets;
 using kernels::rdma::Completion;
 using kernels::rdma::CqeKind;
-using kernels::rdma::LocalBuffer;
 
 /// The maximum length of a frame: jumbo frames with their header and two VLAN tags.
 constexpr std::size_t kMostFrame = 9000 + 22;
