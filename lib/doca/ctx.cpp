@@ -13,6 +13,11 @@ doca_ctx::~doca_ctx() {
   if (pe != nullptr) std::erase(pe->contexts, this);
 }
 
+void doca_ctx::connect_alone() {
+  own_engine_ = std::make_unique<doca_pe>();
+  own_engine_->connect(*this);
+}
+
 void doca_ctx::change_state(doca_ctx_states to) noexcept {
   const doca_ctx_states from = std::exchange(state, to);
   if (to == DOCA_CTX_STATE_IDLE) became_idle();
@@ -89,11 +94,16 @@ std::size_t doca_ctx::in_flight() const noexcept {
 
 doca_error_t doca_ctx_start(doca_ctx* ctx) {
   if (ctx == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  if (ctx->state != DOCA_CTX_STATE_IDLE || ctx->pe == nullptr || !ctx->is_configured()) {
+  const bool connects = ctx->pe == nullptr && ctx->runs_alone();
+  if (ctx->state != DOCA_CTX_STATE_IDLE || (ctx->pe == nullptr && !connects) ||
+      !ctx->is_configured()) {
     return DOCA_ERROR_BAD_STATE;
   }
   bool is_running = false;
-  const doca_error_t result = guarded(__func__, [&] { is_running = ctx->start(); });
+  const doca_error_t result = guarded(__func__, [&] {
+    if (connects) ctx->connect_alone();
+    is_running = ctx->start();
+  });
   return result == DOCA_SUCCESS && !is_running ? DOCA_ERROR_IN_PROGRESS : result;
 }
 

@@ -1,10 +1,14 @@
 #include <limits>
+#include <memory>
+#include <optional>
 
 #include "device/device.hpp"
 #include "doca/buf.hpp"
 #include "doca/device.hpp"
+#include "doca/gpu/copies.hpp"
 #include "doca/guard.hpp"
 #include "doca/include/doca_dma.h"
+#include "doca/include/doca_gpunetio_dev_dma.cuh"
 #include "doca/task_set.hpp"
 #include "tasks/copy/memory_copy_context.hpp"
 
@@ -33,13 +37,28 @@ struct doca_dma final : doca_ctx {
   explicit doca_dma(doca_dev& dev) : device(dev) {}
 
   offload::progress::Context& context() noexcept override { return copies; }
-  [[nodiscard]] bool is_configured() const noexcept override { return tasks.is_configured(); }
+  [[nodiscard]] bool is_configured() const noexcept override {
+    return tasks.is_configured() || gpu.has_value();
+  }
   [[nodiscard]] bool has_all_tasks() const noexcept override { return tasks.has_all(); }
+  bool set_gpu(doca_gpu& to) override {
+    gpu.emplace(to);
+    return true;
+  }
+  [[nodiscard]] bool runs_alone() const noexcept override { return gpu.has_value(); }
+  void configure() override {
+    if (gpu) of_kernels = std::make_unique<GpuCopies>(*gpu->get());
+  }
+  void became_idle() noexcept override {
+    if (of_kernels) of_kernels->end();
+  }
 
   static void copied(Task& task, void* dma) noexcept;
 
   DeviceUse device;
-  MemoryCopyContext copies{"dma"};
+  std::optional<GpuUse> gpu;              ///< of the data path; none: tasks
+  std::unique_ptr<GpuCopies> of_kernels;  ///< of the last start, whose handle a kernel may have
+  MemoryCopyContext copies{"dma", copy_gpu_bytes};
   TaskSet<doca_dma_task_memcpy, CopyTask> tasks;
   doca_dma_task_memcpy_completion_cb_t completed = nullptr;
   doca_dma_task_memcpy_completion_cb_t failed = nullptr;
@@ -142,6 +161,13 @@ doca_ctx* doca_dma_as_ctx(doca_dma* dma) {
   return dma;
 }
 
+doca_error_t doca_dma_get_gpu_handle(doca_dma* dma, doca_gpu_dma** gpu_dma) {
+  if (any_null(dma, gpu_dma)) return DOCA_ERROR_INVALID_VALUE;
+  if (!dma->of_kernels) return DOCA_ERROR_BAD_STATE;
+  *gpu_dma = static_cast<doca_gpu_dma*>(dma->of_kernels->handle());
+  return DOCA_SUCCESS;
+}
+
 doca_error_t doca_dma_task_memcpy_set_conf(doca_dma* dma,
                                            doca_dma_task_memcpy_completion_cb_t completed,
                                            doca_dma_task_memcpy_completion_cb_t failed,
@@ -162,6 +188,7 @@ doca_error_t doca_dma_task_memcpy_alloc_init(doca_dma* dma, const doca_buf* src,
                                              doca_data user_data, doca_dma_task_memcpy** task) {
   if (any_null(dma, src, dst, task)) return DOCA_ERROR_INVALID_VALUE;
   if (dma->state != DOCA_CTX_STATE_RUNNING) return DOCA_ERROR_BAD_STATE;
+  if (dma->gpu) return DOCA_ERROR_NOT_SUPPORTED;
   doca_dma_task_memcpy* const allocated = dma->tasks.allocate(*dma, user_data);
   if (allocated == nullptr) return DOCA_ERROR_NO_MEMORY;
   allocated->source = src;

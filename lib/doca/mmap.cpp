@@ -1,6 +1,9 @@
 #include "doca/mmap.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,8 +22,6 @@ namespace offload::doca {
 namespace {
 
 using memory::Access;
-
-constexpr std::uint32_t kAllFlags = (DOCA_ACCESS_FLAG_PCI_RELAXED_ORDERING << 1) - 1;
 
 auto find_device(doca_mmap& mmap, const doca_dev* dev) noexcept {
   return std::find_if(mmap.devices.begin(), mmap.devices.end(),
@@ -112,9 +113,16 @@ bool remove_key(doca_mmap& mmap) noexcept {
 }
 
 /// The program's memory, which a GPU may have for itself.
-memory::Range range_of(std::span<std::byte> memory) {
-  if (!is_gpu_memory(memory.data())) return memory::borrow_range(memory);
-  return memory::foreign_range(memory.data(), memory.size(), memory::Location::device, nullptr);
+memory::Range range_of(const doca_mmap& mmap) {
+  const std::span<std::byte> memory = mmap.memory;
+  memory::Descriptor descriptor;
+  if (mmap.dma_buf.valid()) {
+    descriptor = {memory::DescriptorKind::dma_buf, mmap.dma_buf.get(), mmap.dma_buf_offset};
+  } else if (!is_gpu_memory(memory.data())) {
+    return memory::borrow_range(memory);
+  }
+  return memory::foreign_range(memory.data(), memory.size(), memory::Location::device, nullptr,
+                               descriptor);
 }
 
 }  // namespace
@@ -172,7 +180,7 @@ doca_error_t doca_mmap_start(doca_mmap* mmap) {
   }
   const doca_error_t result = guarded(__func__, [&] {
     mmap->region.emplace(offload::memory::RegionOptions{"mmap", access_of(mmap->access)},
-                         std::vector{range_of(mmap->memory)});
+                         std::vector{range_of(*mmap)});
     for (const DeviceUse& use : mmap->devices) {
       if (use.get()->is_rdma()) mmap->region->add_registrar(use.get()->rdma().registrar);
     }
@@ -211,7 +219,7 @@ doca_error_t doca_mmap_rm_dev(doca_mmap* mmap, doca_dev* dev) {
 }
 
 doca_error_t doca_mmap_set_permissions(doca_mmap* mmap, uint32_t access) {
-  if (mmap == nullptr || (access & ~kAllFlags) != 0) return DOCA_ERROR_INVALID_VALUE;
+  if (mmap == nullptr || (access & ~kAllAccessFlags) != 0) return DOCA_ERROR_INVALID_VALUE;
   if (mmap->region) return DOCA_ERROR_BAD_STATE;
   mmap->access = access;
   return DOCA_SUCCESS;
@@ -223,8 +231,25 @@ doca_error_t doca_mmap_set_memrange(doca_mmap* mmap, void* addr, size_t len) {
     return DOCA_ERROR_INVALID_VALUE;
   }
   if (mmap->region) return DOCA_ERROR_BAD_STATE;
+  if (mmap->dma_buf.valid() && mmap->memory.data() == addr && mmap->memory.size() == len) {
+    return DOCA_SUCCESS;
+  }
   if (!mmap->memory.empty()) return DOCA_ERROR_NOT_PERMITTED;
   mmap->memory = {static_cast<std::byte*>(addr), len};
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_mmap_set_dmabuf_memrange(doca_mmap* mmap, int dmabuf_fd, void* addr,
+                                           uint64_t dmabuf_offset, size_t len) {
+  if (dmabuf_fd < 0) return DOCA_ERROR_INVALID_VALUE;
+  offload::core::Fd own(::fcntl(dmabuf_fd, F_DUPFD_CLOEXEC, 0));
+  if (!own.valid()) return errno == EBADF ? DOCA_ERROR_INVALID_VALUE : DOCA_ERROR_OPERATING_SYSTEM;
+  const doca_error_t result = doca_mmap_set_memrange(mmap, addr, len);
+  if (result != DOCA_SUCCESS || mmap->dma_buf.valid()) {
+    return result == DOCA_SUCCESS ? DOCA_ERROR_NOT_PERMITTED : result;
+  }
+  mmap->dma_buf = std::move(own);
+  mmap->dma_buf_offset = dmabuf_offset;
   return DOCA_SUCCESS;
 }
 

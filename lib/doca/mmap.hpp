@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/fd.hpp"
 #include "doca/device.hpp"
 #include "doca/include/doca_mmap.h"
 #include "doca/use.hpp"
@@ -34,6 +35,9 @@ class MemoryUse {
     if (region_ != nullptr) region_->remove_user();
   }
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+  [[nodiscard]] bool is_writable() const noexcept {
+    return memory::includes(region_->access(), memory::Access::local_write);
+  }
 
  private:
   MemoryUse(memory::MemoryRegion& region, std::span<std::byte> bytes) noexcept
@@ -51,6 +55,8 @@ class MemoryUse {
 struct doca_mmap {
   std::optional<offload::memory::MemoryRegion> region;
   std::span<std::byte> memory;
+  offload::core::Fd dma_buf;         ///< of the memory; none: it has none
+  std::uint64_t dma_buf_offset = 0;  ///< of the memory in it
   std::uint32_t access = DOCA_ACCESS_FLAG_LOCAL_READ_WRITE;
   std::vector<offload::doca::DeviceUse> devices;
   doca_mmap_memrange_free_cb_t* free_callback = nullptr;
@@ -72,6 +78,9 @@ struct doca_mmap {
 namespace offload::doca {
 
 using MmapUse = Use<doca_mmap>;
+
+/// All flags of doca_access_flag.
+inline constexpr std::uint32_t kAllAccessFlags = (DOCA_ACCESS_FLAG_PCI_RELAXED_ORDERING << 1) - 1;
 
 /// The rights of a region with flags of doca_access_flag. A right to write of others includes that
 /// of the process, as a region that others write must be writable.

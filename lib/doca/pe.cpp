@@ -26,6 +26,14 @@ TimePoint time_of_tick() noexcept {
 
 }  // namespace
 
+void doca_pe::connect(doca_ctx& ctx) {
+  stopping.reserve(contexts.size() + 1);
+  contexts.reserve(contexts.size() + 1);
+  ctx.context().connect(engine);
+  contexts.push_back(&ctx);
+  ctx.pe = this;
+}
+
 bool doca_pe::settle() noexcept {
   bool worked = false;
   // By index: a callback may stop further contexts.
@@ -79,13 +87,7 @@ doca_error_t doca_pe_destroy(doca_pe* pe) {
 doca_error_t doca_pe_connect_ctx(doca_pe* pe, doca_ctx* ctx) {
   if (any_null(pe, ctx)) return DOCA_ERROR_INVALID_VALUE;
   if (ctx->pe != nullptr) return DOCA_ERROR_BAD_STATE;
-  return guarded(__func__, [&] {
-    pe->stopping.reserve(pe->contexts.size() + 1);
-    pe->contexts.reserve(pe->contexts.size() + 1);
-    ctx->context().connect(pe->engine);
-    pe->contexts.push_back(ctx);
-    ctx->pe = pe;
-  });
+  return guarded(__func__, [&] { pe->connect(*ctx); });
 }
 
 uint8_t doca_pe_progress(doca_pe* pe) {

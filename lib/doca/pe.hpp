@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "core/clock.hpp"
@@ -54,6 +55,8 @@ struct doca_ctx {
   virtual offload::progress::Context& context() noexcept = 0;
   /// Returns whether all that a start needs is configured.
   [[nodiscard]] virtual bool is_configured() const noexcept = 0;
+  /// Returns whether it is started without a progress engine of the program: kernels alone use it.
+  [[nodiscard]] virtual bool runs_alone() const noexcept { return false; }
   /// Gives the library's context the configuration and what it needs, before each start. Throws
   /// Error.
   virtual void configure() {}
@@ -70,6 +73,8 @@ struct doca_ctx {
 
   /// Sets the GPU whose kernels use it. Returns false if none can. It is idle.
   virtual bool set_gpu(doca_gpu&) { return false; }
+  /// Connects one that runs alone to an engine of its own. Throws Error.
+  void connect_alone();
   /// Starts the context. Returns whether it is running; it is starting otherwise, unless the
   /// program's callback has stopped or destroyed it. Throws Error.
   bool start();
@@ -96,6 +101,7 @@ struct doca_ctx {
                            offload::progress::Context::State from,
                            offload::progress::Context::State to, void* ctx);
 
+  std::unique_ptr<doca_pe> own_engine_;  ///< of one that runs alone
   doca_task* first_ended_ = nullptr;
   doca_task* last_ended_ = nullptr;
   std::size_t ended_ = 0;
@@ -111,6 +117,8 @@ struct doca_pe {
   bool is_armed = false;
   offload::core::TimePoint last_turn;  ///< its beginning
 
+  /// Connects a context that is connected to none. Throws Error.
+  void connect(doca_ctx& ctx);
   /// Ends what turns of the engine left for after the turn. Returns whether there was anything.
   bool settle() noexcept;
 };

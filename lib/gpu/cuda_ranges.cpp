@@ -34,21 +34,6 @@ auto find_export() {
                                        unsigned long long)>(found == cudaSuccess ? entry : nullptr);
 }
 
-/// None, with a line in the log, where the driver exports none.
-core::Fd dma_buf_of(void* address, std::size_t bytes) {
-  const auto export_range = find_export();
-  if (export_range == nullptr) {
-    core::log_debug("the CUDA driver does not know dma-bufs");
-    return {};
-  }
-  int fd = -1;
-  const auto status = export_range(&fd, reinterpret_cast<CUdeviceptr>(address), bytes,
-                                   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
-  if (status == CUDA_SUCCESS) return core::Fd(fd);
-  core::log_debug("the CUDA driver exports no dma-buf: error {}", static_cast<int>(status));
-  return {};
-}
-
 /// Memory of the GPU with its descriptor, which closes first.
 struct ExportedArray {
   DeviceArray<std::byte> array;
@@ -70,6 +55,20 @@ void* device_address_of(void* address) {
 
 }  // namespace
 
+core::Fd export_dma_buf(void* address, std::size_t bytes) {
+  const auto export_range = find_export();
+  if (export_range == nullptr) {
+    core::log_debug("the CUDA driver does not know dma-bufs");
+    return {};
+  }
+  int fd = -1;
+  const auto status = export_range(&fd, reinterpret_cast<CUdeviceptr>(address), bytes,
+                                   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  if (status == CUDA_SUCCESS) return core::Fd(fd);
+  core::log_debug("the CUDA driver exports no dma-buf: error {}", static_cast<int>(status));
+  return {};
+}
+
 memory::Range make_device_range(std::size_t length) {
   return range_of<DeviceArray<std::byte>>(length, memory::Location::device);
 }
@@ -84,7 +83,7 @@ memory::Range make_exported_range(std::size_t length) {
   }
   const std::size_t whole = (length + kGranularity - 1) / kGranularity * kGranularity;
   DeviceArray<std::byte> array(whole);
-  core::Fd fd = dma_buf_of(array.get(), whole);
+  core::Fd fd = export_dma_buf(array.get(), whole);
   memory::Descriptor descriptor;
   if (fd.valid()) descriptor = {memory::DescriptorKind::dma_buf, fd.get(), 0};
   void* const address = array.get();

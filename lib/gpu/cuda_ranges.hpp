@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 
+#include "core/fd.hpp"
 #include "memory/range.hpp"
 #include "memory/registrar.hpp"
 
@@ -16,6 +17,10 @@ memory::Range make_device_range(std::size_t length);
 /// The same, alone in its pages and with its dma-buf, by which network cards reach it. Where the
 /// driver exports none, the range has none, and the log says why at level debug.
 memory::Range make_exported_range(std::size_t length);
+
+/// Exports memory of the GPU, whole pages of the host, as a dma-buf. Returns an invalid descriptor,
+/// with a line in the log at level debug, where the driver exports none.
+core::Fd export_dma_buf(void* address, std::size_t bytes);
 
 /// Zeroed pinned memory of the host, which the GPU reaches at the same address: Location::host.
 memory::Range make_pinned_range(std::size_t length);

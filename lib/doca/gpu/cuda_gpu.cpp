@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "doca/gpu/gpu.hpp"
+#include "gpu/cuda_ranges.hpp"
 #include "gpu/cuda_stream.hpp"
 #include "gpu/error.hpp"
 
@@ -93,6 +94,11 @@ struct CudaGpu final : doca_gpu {
   void copy_in(void* gpu, const void* cpu, std::size_t size) override { copy(gpu, cpu, size); }
   void copy_out(void* cpu, const void* gpu, std::size_t size) override { copy(cpu, gpu, size); }
   void sync() override { stream->sync(); }
+
+  offload::core::Fd export_dma_buf(void* address, std::size_t size) override {
+    const Selected selected(index);
+    return gpu::export_dma_buf(address, size);
+  }
 
   void copy(void* to, const void* from, std::size_t size) {
     check_cuda(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream->get()),

@@ -23,7 +23,7 @@ using core::ErrorCode;
 /// The GPUs that are open.
 struct OpenGpus {
   std::mutex mutex;
-  std::vector<const doca_gpu*> all;
+  std::vector<doca_gpu*> all;
 };
 
 /// Never destroyed, as destructors of a program may close GPUs at its end.
@@ -75,6 +75,20 @@ bool is_gpu_memory(const void* address) noexcept {
   const std::lock_guard lock(gpus.mutex);
   return std::any_of(gpus.all.begin(), gpus.all.end(),
                      [&](const doca_gpu* gpu) { return gpu->has_for_itself(address); });
+}
+
+core::Status copy_gpu_bytes(void* to, const void* from, std::size_t length) noexcept {
+  OpenGpus& gpus = open_gpus();
+  const std::lock_guard lock(gpus.mutex);  // the GPU stays open
+  for (doca_gpu* const gpu : gpus.all) {
+    if (!gpu->has_for_itself(to) && !gpu->has_for_itself(from)) continue;
+    const doca_error_t result = guarded("a copy", [&] {
+      gpu->copy_in(to, from, length);
+      gpu->sync();
+    });
+    return result == DOCA_SUCCESS ? core::Status() : core::Status(ErrorCode::io_failed);
+  }
+  return ErrorCode::not_supported;
 }
 
 }  // namespace offload::doca
@@ -157,5 +171,16 @@ doca_error_t doca_gpu_mem_free(doca_gpu* gpu_dev, void* memptr_gpu) {
   if (found == gpu_dev->pieces.end()) return DOCA_ERROR_NOT_FOUND;
   piece = std::move(found->second);
   gpu_dev->pieces.erase(found);
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_gpu_dmabuf_fd(doca_gpu* gpu_dev, void* memptr_gpu, size_t size, int* dmabuf_fd) {
+  if (any_null(gpu_dev, memptr_gpu, dmabuf_fd) || size == 0) return DOCA_ERROR_INVALID_VALUE;
+  offload::core::Fd fd;
+  const doca_error_t result =
+      guarded(__func__, [&] { fd = gpu_dev->export_dma_buf(memptr_gpu, size); });
+  if (result != DOCA_SUCCESS) return result;
+  if (!fd.valid()) return DOCA_ERROR_NOT_SUPPORTED;
+  *dmabuf_fd = fd.release();
   return DOCA_SUCCESS;
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "core/fd.hpp"
+#include "core/status.hpp"
 #include "doca/include/doca_gpunetio.h"
 #include "doca/use.hpp"
 
@@ -39,6 +41,8 @@ struct doca_gpu {
   virtual void copy_out(void* cpu, const void* gpu, std::size_t size) = 0;
   /// Waits until the copies are done.
   virtual void sync() = 0;
+  /// Exports whole pages of memory of its kernels; an invalid descriptor: it cannot.
+  virtual offload::core::Fd export_dma_buf(void*, std::size_t) { return {}; }
 
   /// Returns the thread that moves messages, which it starts first if there is none.
   offload::doca::GpuMover& mover();
@@ -57,6 +61,10 @@ std::unique_ptr<doca_gpu> open_cuda_gpu(const std::string& pci_address);
 
 /// Returns whether only an open GPU accesses that memory.
 bool is_gpu_memory(const void* address) noexcept;
+
+/// Copies bytes of which only an open GPU accesses some, and waits for the end. The status is
+/// not_supported if no open GPU does.
+core::Status copy_gpu_bytes(void* to, const void* from, std::size_t length) noexcept;
 
 using GpuUse = Use<doca_gpu>;
 

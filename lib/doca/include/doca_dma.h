@@ -1,4 +1,6 @@
-/// A context that copies memory. Here the processor copies it, on the thread of the progress engine.
+/// A context that copies memory. Here the processor copies it, on the thread of the progress engine;
+/// what only an open GPU accesses is copied by that GPU, and the thread waits for it. Kernels that
+/// use the context (doca_ctx_set_datapath_on_gpu()) are served by a thread of the GPU.
 ///
 /// All calls return DOCA_ERROR_INVALID_VALUE if an argument is NULL.
 #ifndef DOCA_DMA_H_
@@ -19,6 +21,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 struct doca_dma;
+/// The context for kernels: doca_gpunetio_dev_dma.cuh.
+struct doca_gpu_dma;
 /// Copies the data of its source behind the data of its destination.
 struct doca_dma_task_memcpy;
 
@@ -52,8 +56,11 @@ doca_error_t doca_dma_task_memcpy_set_conf(struct doca_dma *dma,
                                            doca_dma_task_memcpy_completion_cb_t completed,
                                            doca_dma_task_memcpy_completion_cb_t failed,
                                            uint32_t num_memcpy_tasks);
+/// Sets the handle for kernels, which is valid until the next start or the context's end.
+/// DOCA_ERROR_BAD_STATE if the context was not started with a data path on a GPU.
+doca_error_t doca_dma_get_gpu_handle(struct doca_dma *dma, struct doca_gpu_dma **gpu_dma);
 /// Takes a task. DOCA_ERROR_BAD_STATE if the context is not running, DOCA_ERROR_NO_MEMORY if all
-/// tasks are allocated.
+/// tasks are allocated, DOCA_ERROR_NOT_SUPPORTED if kernels use the context.
 doca_error_t doca_dma_task_memcpy_alloc_init(struct doca_dma *dma, const struct doca_buf *src,
                                              struct doca_buf *dst, union doca_data user_data,
                                              struct doca_dma_task_memcpy **task);

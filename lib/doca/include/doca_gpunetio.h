@@ -34,8 +34,8 @@ enum doca_gpu_mem_type {
 /// the library is built without CUDA or the machine has no GPU; DOCA_ERROR_NOT_FOUND if CUDA has
 /// other GPUs only.
 doca_error_t doca_gpu_create(const char *gpu_bus_id, struct doca_gpu **gpu_dev);
-/// DOCA_ERROR_IN_USE while memory of it is allocated, or an array of buffers, a consumer or a
-/// producer uses it.
+/// DOCA_ERROR_IN_USE while memory of it is allocated, or an array of buffers or a context
+/// uses it.
 doca_error_t doca_gpu_destroy(struct doca_gpu *gpu_dev);
 
 /// Allocates `size` zeroed bytes. `alignment`: a power of two, or 0 for the default.
@@ -47,6 +47,11 @@ doca_error_t doca_gpu_mem_alloc(struct doca_gpu *gpu_dev, size_t size, size_t al
 /// Frees what the call before returned as the address for kernels. DOCA_ERROR_NOT_FOUND if
 /// `memptr_gpu` is no such address.
 doca_error_t doca_gpu_mem_free(struct doca_gpu *gpu_dev, void *memptr_gpu);
+/// Exports memory of the GPU as a dma-buf, by which a network card reaches it. Address and size:
+/// whole pages of the host. The program closes the descriptor. DOCA_ERROR_NOT_SUPPORTED if the
+/// driver exports none, for memory of other kinds too, and for a host GPU.
+doca_error_t doca_gpu_dmabuf_fd(struct doca_gpu *gpu_dev, void *memptr_gpu, size_t size,
+                                int *dmabuf_fd);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -22,18 +22,24 @@ enum doca_gpu_dev_comch_wait_flags {
 /// The most immediate bytes of a message.
 #define OFFLOAD_GPU_COMCH_IMMEDIATE 32
 
-/// An entry that a kernel writes: a buffer to receive into, or a message to send.
+/// An entry that a kernel writes: a buffer to receive into, a message to send, or bytes to copy.
 struct offload_gpu_comch_request {
   uint64_t address;
   uint32_t mkey;
   uint32_t length;
-  uint64_t message_id;  ///< of a message, as the next members
-  uint32_t consumer;
+  union {
+    uint64_t message_id;   ///< of a message, as the next members
+    uint64_t destination;  ///< of a copy
+  };
+  union {
+    uint32_t consumer;
+    uint32_t destination_mkey;
+  };
   uint32_t immediate_length;
   uint8_t immediate[OFFLOAD_GPU_COMCH_IMMEDIATE];
 };
 
-/// An entry that the library writes: a message that has arrived, or the end of a send.
+/// An entry that the library writes: a message that has arrived, or the end of a send or a copy.
 struct offload_gpu_comch_event {
   uint64_t address;
   uint32_t mkey;

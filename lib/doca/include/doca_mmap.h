@@ -47,6 +47,11 @@ doca_error_t doca_mmap_set_permissions(struct doca_mmap *mmap, uint32_t access);
 /// Sets the memory, once; it must outlive the mmap. DOCA_ERROR_INVALID_VALUE if it is empty or
 /// exceeds the address space, DOCA_ERROR_NOT_PERMITTED if memory was set before.
 doca_error_t doca_mmap_set_memrange(struct doca_mmap *mmap, void *addr, size_t len);
+/// Does the same for memory of a device, whose dma-buf has it from `dmabuf_offset` on: RDMA devices
+/// are given the dma-buf. The mmap keeps a duplicate of the descriptor. doca_mmap_set_memrange() may
+/// follow for the same range. DOCA_ERROR_INVALID_VALUE also for an invalid descriptor.
+doca_error_t doca_mmap_set_dmabuf_memrange(struct doca_mmap *mmap, int dmabuf_fd, void *addr,
+                                           uint64_t dmabuf_offset, size_t len);
 /// DOCA_ERROR_BAD_STATE if none was set.
 doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, size_t *len);
 /// Describes the memory for the other side of PCI: a process of this machine that runs as the same

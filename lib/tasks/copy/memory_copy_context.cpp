@@ -5,15 +5,24 @@
 #include "memory/process_memory.hpp"
 
 namespace offload::copy {
+namespace {
+
+bool is_on_device(const memory::Range* range) noexcept {
+  return range->location == memory::Location::device;
+}
+
+}  // namespace
 
 core::Status MemoryCopyContext::take(CopyTask& task) noexcept {
   using memory::Location;
   const auto any_at = [&](Location location) {
     return task.source->any_at(location) || task.destination->any_at(location);
   };
-  const bool unreachable = any_at(Location::device) || any_at(Location::peer);
-  const bool elsewhere =
-      task.source->any_at(Location::process) && task.destination->any_at(Location::process);
+  const bool on_device = any_at(Location::device);
+  const bool unreachable = any_at(Location::peer) || (on_device && device_copy_ == nullptr);
+  const bool elsewhere = on_device ? any_at(Location::process)
+                                   : task.source->any_at(Location::process) &&
+                                         task.destination->any_at(Location::process);
   return unreachable || elsewhere ? core::Status(core::ErrorCode::not_supported) : core::Status();
 }
 
@@ -46,8 +55,12 @@ std::size_t MemoryCopyContext::copy_piece(CopyTask& task, std::size_t most) noex
   while (done < wanted) {
     const Piece piece = cursor_.next(wanted - done);
     if (piece.length == 0) break;  // the source became shorter
-    error_ = memory::copy_bytes({piece.to, piece.to_range}, {piece.from, piece.from_range},
-                                piece.length);
+    if (is_on_device(piece.to_range) || is_on_device(piece.from_range)) {
+      error_ = device_copy_(piece.to, piece.from, piece.length);
+    } else {
+      error_ = memory::copy_bytes({piece.to, piece.to_range}, {piece.from, piece.from_range},
+                                  piece.length);
+    }
     if (!error_.ok()) break;
     done += piece.length;
   }

@@ -10,9 +10,9 @@
 namespace offload::copy {
 
 /// A copy context that copies on the thread of its engine, kBytesAtOnce a turn, so that others on
-/// the engine get theirs. Memory at Location::device is not_supported: the processor does not reach
-/// it; a copy between two other processes is neither. A task fails with the errors of
-/// memory::copy_bytes() if memory of another process is not accessible.
+/// the engine get theirs. Memory at Location::device is not_supported unless the owner can copy it,
+/// as the processor does not reach it; a copy between two other processes is neither. A task fails
+/// with the errors of memory::copy_bytes() if memory of another process is not accessible.
 class MemoryCopyContext final : public CopyContext {
  public:
   /// Some tens of microseconds of copying: how long others on the engine may wait.
@@ -20,8 +20,12 @@ class MemoryCopyContext final : public CopyContext {
   /// The submission reads each buffer of a list, and must stay short.
   static constexpr std::size_t kMostElements = 64;
 
-  explicit MemoryCopyContext(std::string name = "memory copy")
-      : CopyContext(std::move(name), kMostElements) {}
+  /// Copies bytes of which a device has some for itself, and waits for the end.
+  using DeviceCopy = core::Status (*)(void* to, const void* from, std::size_t length) noexcept;
+
+  /// `device_copy`: null if memory of devices is not supported.
+  explicit MemoryCopyContext(std::string name = "memory copy", DeviceCopy device_copy = nullptr)
+      : CopyContext(std::move(name), kMostElements), device_copy_(device_copy) {}
 
  private:
   Step on_stop() noexcept override {
@@ -35,6 +39,7 @@ class MemoryCopyContext final : public CopyContext {
   /// if its lists have become shorter, or at its end.
   std::size_t copy_piece(CopyTask& task, std::size_t most) noexcept;
 
+  DeviceCopy device_copy_;
   // Progress of the first task in flight.
   PieceCursor cursor_;      ///< not set: not begun
   std::size_t copied_ = 0;  ///< bytes
