@@ -48,6 +48,18 @@ __device__ inline std::uint64_t exchange_seq_cst(std::uint64_t* to, std::uint64_
   return before;
 }
 
+/// Replaces the word by `desired` if it is `expected`. Returns what it was.
+__device__ inline std::uint64_t compare_exchange_acq_rel(std::uint64_t* word,
+                                                         std::uint64_t expected,
+                                                         std::uint64_t desired) {
+  std::uint64_t before = 0;
+  asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(before)
+               : "l"(word), "l"(expected), "l"(desired)
+               : "memory");
+  return before;
+}
+
 #else
 
 OFFLOAD_HOST_DEVICE inline std::uint64_t load_acquire(const std::uint64_t* from) {
@@ -69,6 +81,23 @@ OFFLOAD_HOST_DEVICE inline std::uint64_t exchange_seq_cst(std::uint64_t* to, std
   return __atomic_exchange_n(to, value, __ATOMIC_SEQ_CST);
 }
 
+OFFLOAD_HOST_DEVICE inline std::uint64_t compare_exchange_acq_rel(std::uint64_t* word,
+                                                                  std::uint64_t expected,
+                                                                  std::uint64_t desired) {
+  __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  return expected;
+}
+
 #endif
+
+/// Raises the word to `least` if it is less.
+OFFLOAD_HOST_DEVICE inline void raise_to(std::uint64_t* word, std::uint64_t least) {
+  std::uint64_t value = load_acquire(word);
+  while (value < least) {
+    const std::uint64_t found = compare_exchange_acq_rel(word, value, least);
+    if (found == value) return;
+    value = found;
+  }
+}
 
 }  // namespace offload::kernels::rdma

@@ -34,6 +34,15 @@ constexpr DevxField kEntriesAreInSpace{0x2e0, 1};
 
 using AbilitiesAnswer = DevxMessage<4112>;
 
+std::uint32_t native_kind_of(RegisterKind kind) noexcept {
+  switch (kind) {
+    case RegisterKind::shared: break;
+    case RegisterKind::dedicated: return 1U << 31;  // MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED
+    case RegisterKind::combining: return MLX5DV_UAR_ALLOC_TYPE_BF;
+  }
+  return MLX5DV_UAR_ALLOC_TYPE_NC;
+}
+
 AbilitiesAnswer ask(const DeviceContext& device, std::uint32_t group) {
   ShortDevxCommand command;
   command.set(kOpcode, static_cast<std::uint16_t>(DevxOpcode::query_abilities));
@@ -73,11 +82,9 @@ CardSpace::CardSpace(const DeviceContext& device, const QueueSpace& space) {
              "memory for queues"};
 }
 
-CardRegisters::CardRegisters(const DeviceContext& device, bool separate) {
+CardRegisters::CardRegisters(const DeviceContext& device, RegisterKind kind) {
   require_card(device);
-  // libmlx5 gives the same page to all who ask for one without write combining.
-  const std::uint32_t kind = separate ? MLX5DV_UAR_ALLOC_TYPE_BF : MLX5DV_UAR_ALLOC_TYPE_NC;
-  native_ = {check_pointer(mlx5dv_devx_alloc_uar(device.get(), kind),
+  native_ = {check_pointer(mlx5dv_devx_alloc_uar(device.get(), native_kind_of(kind)),
                            "allocate registers of " + device.name()),
              "registers"};
 }

@@ -51,11 +51,18 @@ class CardSpace {
   Handle<mlx5dv_devx_umem, mlx5dv_devx_umem_dereg> native_;
 };
 
+/// The kind of a page of registers.
+enum class RegisterKind : std::uint8_t {
+  shared,     ///< not cached; libmlx5 gives the same page to all
+  dedicated,  ///< not cached, and no other queue pair rings it; libmlx5 may not have it
+  combining,  ///< the same, with write combining
+};
+
 /// A page of the card's registers (UAR). Move-only; the device outlives it.
 class CardRegisters {
  public:
-  /// `separate`: no other queue pair rings these. Throws Error.
-  explicit CardRegisters(const DeviceContext& device, bool separate = false);
+  /// Throws Error.
+  explicit CardRegisters(const DeviceContext& device, RegisterKind kind = RegisterKind::shared);
   [[nodiscard]] std::uint32_t number() const noexcept { return native_->page_id; }
   /// Returns the register of send queues. `has_record`: whether their entries are counted in a
   /// record.

@@ -230,29 +230,36 @@ DevxQueuePair::DevxQueuePair(const DeviceContext& device, const ProtectionDomain
     : domain_(domain.get()),
       sizes_(granted(sizes)),
       options_(options),
-      abilities_(abilities_for(device, options.has_record)),
-      space_(device, space) {
+      abilities_(abilities_for(device, options.has_record)) {
+  if (options.places) {
+    make_pair(device, number_of(domain));
+    return;
+  }
   const Layout layout = layout_of(sizes);
   check_space(space, layout.bytes);
+  space_.emplace(device, space);
   if (options.registers == nullptr) {
     // The value of a doorbell counts alone then; on a shared register another could replace it.
-    own_registers_.emplace(device, !options.has_record);
+    own_registers_.emplace(device,
+                           options.has_record ? RegisterKind::shared : RegisterKind::combining);
   } else if (!options.has_record) {
     throw core::Error(ErrorCode::invalid_value, "a queue pair without a record shares no register");
   }
   if (!options.completions) {
-    sends_ = make_card_completions(device, space_, registers(), layout.sends,
+    sends_ = make_card_completions(device, *space_, registers(), layout.sends,
                                    log2_of(sizes.send_blocks), options.checks_overrun);
   }
   if (!options.completions && options.shared == nullptr) {
-    receives_ = make_card_completions(device, space_, registers(), layout.receives,
+    receives_ = make_card_completions(device, *space_, registers(), layout.receives,
                                       log2_of(sizes_.receives), options.checks_overrun);
   }
   make_pair(device, number_of(domain));
 }
 
 void DevxQueuePair::make_pair(const DeviceContext& device, std::uint32_t domain) {
-  const Layout layout = layout_of(sizes_);
+  const Places places =
+      options_.places ? *options_.places
+                      : Places{space_->number(), 0, space_->number(), layout_of(sizes_).record};
   const CompletionNumbers completions =
       options_.completions.value_or(CompletionNumbers{sends_.number(), receives_.number()});
   DevxCommand command;
@@ -272,10 +279,10 @@ void DevxQueuePair::make_pair(const DeviceContext& device, std::uint32_t domain)
     command.set(kQpContext + kReceiveCompletions, options_.shared->completions());
   }
   command.set(kQpContext + kRecordIsInSpace, 1);
-  command.set(kQpContext + kRecordSpace, space_.number());
-  command.set(kQpContext + kRecordPlace, layout.record);
-  command.set(kRingsPlace, 0);
-  command.set(kRingsSpace, space_.number());
+  command.set(kQpContext + kRecordSpace, places.record_space);
+  command.set(kQpContext + kRecordPlace, places.record);
+  command.set(kRingsPlace, places.rings);
+  command.set(kRingsSpace, places.rings_space);
   command.set(kRingsAreInSpace, 1);
   pair_ = CardObject(device, command, DevxOpcode::create_qp, "a queue pair");
 }

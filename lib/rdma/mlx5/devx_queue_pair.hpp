@@ -54,6 +54,13 @@ class DevxQueuePair {
     std::uint32_t sends = 0;
     std::uint32_t receives = 0;
   };
+  /// Rings and records that its owner has placed in spaces of its own.
+  struct Places {
+    std::uint32_t rings_space = 0;  ///< number of a CardSpace
+    std::uint64_t rings = 0;        ///< the receives, then the sends
+    std::uint32_t record_space = 0;
+    std::uint64_t record = 0;
+  };
   struct Options {
     /// If true, a record has the number of published entries. Else the doorbell alone has it, and
     /// the machine must have write combining.
@@ -63,10 +70,12 @@ class DevxQueuePair {
     bool checks_overrun = true;
     /// Replaces its receive queue and the queue of its completions.
     const DevxReceives* shared = nullptr;
-    /// Replaces its registers; only with a record.
+    /// Replaces its registers; without a record they are of no other queue pair.
     const CardRegisters* registers = nullptr;
     /// Replace the queues of its completions, which other queue pairs may use too.
     std::optional<CompletionNumbers> completions{};
+    /// Replace its space, which then is empty; with registers and queues of completions.
+    std::optional<Places> places{};
   };
 
   /// Returns the bytes of its QueueSpace. Throws Error: invalid_value for invalid sizes.
@@ -122,7 +131,7 @@ class DevxQueuePair {
   QueueSizes sizes_;
   Options options_;
   CardAbilities abilities_;
-  CardSpace space_;
+  std::optional<CardSpace> space_;  ///< none: it has places
   std::optional<CardRegisters> own_registers_;
   CardObject sends_;
   CardObject receives_;
