@@ -1,13 +1,16 @@
 #include <cuda_runtime_api.h>
 
+#include <mutex>
 #include <optional>
 #include <string>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "doca/gpu/gpu.hpp"
 #include "gpu/cuda_ranges.hpp"
 #include "gpu/cuda_stream.hpp"
 #include "gpu/error.hpp"
+#include "gpu/register_pages.hpp"
 
 namespace offload::doca {
 namespace {
@@ -100,6 +103,17 @@ struct CudaGpu final : doca_gpu {
     return gpu::export_dma_buf(address, size);
   }
 
+  void* map_register(void* address) override {
+    const Selected selected(index);
+    const std::lock_guard lock(mutex);
+    try {
+      return registers.seen_at(address);
+    } catch (const Error& error) {
+      core::log_info("GPU: {}", error.what());
+      return nullptr;
+    }
+  }
+
   void copy(void* to, const void* from, std::size_t size) {
     check_cuda(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream->get()),
                "cudaMemcpyAsync");
@@ -107,6 +121,7 @@ struct CudaGpu final : doca_gpu {
 
   int index;
   std::optional<gpu::CudaStream> stream;
+  gpu::RegisterPages registers;
 };
 
 }  // namespace

@@ -44,6 +44,10 @@ struct doca_gpu {
   /// Exports whole pages of memory of its kernels; an invalid descriptor: it cannot.
   virtual offload::core::Fd export_dma_buf(void*, std::size_t) { return {}; }
 
+  /// Returns where its kernels see a register of a card, of 8 bytes; null if they do not. The
+  /// mapping lives as long as this.
+  virtual void* map_register(void*) { return nullptr; }
+
   /// Returns the thread that moves messages, which it starts first if there is none.
   offload::doca::GpuMover& mover();
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "doca_error.h"
+#include "doca_gpunetio_verbs_def.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,6 +21,14 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 struct doca_gpu;
+struct doca_dev;
+struct doca_verbs_cq;
+struct doca_verbs_qp;
+/// A queue pair of verbs that kernels use.
+struct doca_gpu_verbs_qp;
+
+/// Accesses a variable that other processors, or kernels, access at the same time.
+#define DOCA_GPUNETIO_VOLATILE(x) (*(volatile __typeof__(x) *)&(x))
 
 enum doca_gpu_mem_type {
   /// Memory of the GPU: the CPU has no address for it. A host GPU gives none either.
@@ -34,8 +43,8 @@ enum doca_gpu_mem_type {
 /// the library is built without CUDA or the machine has no GPU; DOCA_ERROR_NOT_FOUND if CUDA has
 /// other GPUs only.
 doca_error_t doca_gpu_create(const char *gpu_bus_id, struct doca_gpu **gpu_dev);
-/// DOCA_ERROR_IN_USE while memory of it is allocated, or an array of buffers or a context
-/// uses it.
+/// DOCA_ERROR_IN_USE while memory of it is allocated, or an array of buffers, a context, memory of a
+/// card's queues or an exported queue pair uses it.
 doca_error_t doca_gpu_destroy(struct doca_gpu *gpu_dev);
 
 /// Allocates `size` zeroed bytes. `alignment`: a power of two, or 0 for the default.
@@ -52,6 +61,32 @@ doca_error_t doca_gpu_mem_free(struct doca_gpu *gpu_dev, void *memptr_gpu);
 /// driver exports none, for memory of other kinds too, and for a host GPU.
 doca_error_t doca_gpu_dmabuf_fd(struct doca_gpu *gpu_dev, void *memptr_gpu, size_t size,
                                 int *dmabuf_fd);
+
+/// Makes a queue pair usable by kernels of the GPU. It has an external data path, and so have its
+/// queues of completions, `cq_sq` and `cq_rq`. `gpu_qp_umem_dev_ptr`: where kernels see the first
+/// byte of the memory of its rings. `nic_handler`: the ringer of its doorbell. While it is exported,
+/// queue pair, queues and memory stay as they are; only kernels post and poll, any number of threads
+/// at the same time. Words that the GPU cannot reach, those of memory of the host and of registers,
+/// are relayed: by the library's thread, or by the program with
+/// DOCA_GPUNETIO_VERBS_NIC_HANDLER_CPU_PROXY. DOCA_ERROR_INVALID_VALUE if the objects do not belong
+/// together or have their own data path; DOCA_ERROR_NOT_SUPPORTED if the GPU is to ring the doorbell
+/// and does not reach the registers.
+doca_error_t doca_gpu_verbs_export_qp(struct doca_gpu *gpu_dev, struct doca_dev *dev,
+                                      struct doca_verbs_qp *qp,
+                                      enum doca_gpu_dev_verbs_nic_handler nic_handler,
+                                      void *gpu_qp_umem_dev_ptr, struct doca_verbs_cq *cq_sq,
+                                      struct doca_verbs_cq *cq_rq,
+                                      struct doca_gpu_verbs_qp **qp_out);
+/// Ends the use by kernels, none of which uses it any more. DOCA_ERROR_INVALID_VALUE for another
+/// GPU.
+doca_error_t doca_gpu_verbs_unexport_qp(struct doca_gpu *gpu_dev, struct doca_gpu_verbs_qp *qp);
+/// Sets the handle for kernels, which is valid until the end of the export.
+doca_error_t doca_gpu_verbs_get_qp_dev(struct doca_gpu_verbs_qp *qp,
+                                       struct doca_gpu_dev_verbs_qp **qp_gpu);
+/// Hands what kernels have posted to the card. To be called again and again by one thread at a time,
+/// while kernels use a queue pair with DOCA_GPUNETIO_VERBS_NIC_HANDLER_CPU_PROXY;
+/// DOCA_ERROR_BAD_STATE for others.
+doca_error_t doca_gpu_verbs_cpu_proxy_progress(struct doca_gpu_verbs_qp *qp);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

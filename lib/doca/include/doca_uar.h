@@ -19,11 +19,13 @@ struct doca_uar;
 
 /// The memory type of the registers, as the processor sees them.
 enum doca_uar_allocation_type {
-  DOCA_UAR_ALLOCATION_TYPE_NONCACHE = 1  ///< not cached, and without write combining
+  DOCA_UAR_ALLOCATION_TYPE_BLUEFLAME = 0,  ///< with write combining; of no other queue pair
+  DOCA_UAR_ALLOCATION_TYPE_NONCACHE = 1,   ///< not cached, and without write combining
+  DOCA_UAR_ALLOCATION_TYPE_NONCACHE_DEDICATED = 2  ///< the same, of no other queue pair
 };
 
-/// Allocates a page. DOCA_ERROR_NOT_SUPPORTED if the device is no mlx5 card, or takes no commands
-/// of programs (devx).
+/// Allocates a page. DOCA_ERROR_NOT_SUPPORTED if the device is no mlx5 card, takes no commands of
+/// programs (devx), or libmlx5 does not know the type.
 doca_error_t doca_uar_create(struct doca_dev* dev, enum doca_uar_allocation_type allocation_type,
                              struct doca_uar** uar);
 /// DOCA_ERROR_IN_USE while a completion queue or a queue pair uses it.

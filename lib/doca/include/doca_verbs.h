@@ -19,6 +19,7 @@
 #include "doca_error.h"
 #include "doca_types.h"
 #include "doca_uar.h"
+#include "doca_umem.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +36,7 @@ struct doca_verbs_cq_attr;
 struct doca_verbs_qp_init_attr;
 struct doca_verbs_qp_attr;
 struct doca_verbs_ah_attr;
+struct doca_verbs_device_attr;
 
 /// An address of a port in the order of the network.
 struct doca_verbs_gid {
@@ -65,6 +67,18 @@ enum doca_verbs_qp_state {
   DOCA_VERBS_QP_STATE_ERR = 4,
 };
 
+/// The atomic operations that a peer may do.
+enum doca_verbs_qp_atomic_mode {
+  DOCA_VERBS_QP_ATOMIC_MODE_NONE = 0,
+  DOCA_VERBS_QP_ATOMIC_MODE_IB_SPEC = 1,  ///< on 8 bytes
+};
+
+/// The place from which a card reads how many entries were posted.
+enum doca_verbs_qp_send_dbr_mode {
+  DOCA_VERBS_QP_SEND_DBR_MODE_DBR_VALID = 0,   ///< a record in memory
+  DOCA_VERBS_QP_SEND_DBR_MODE_NO_DBR_EXT = 1,  ///< the doorbell; with an external data path
+};
+
 /// The longest packet on a path, bytes of data.
 enum doca_mtu_size {
   DOCA_MTU_SIZE_256_BYTES = 0,
@@ -90,6 +104,9 @@ enum doca_verbs_qp_attr_mask {
   DOCA_VERBS_QP_ATTR_ACK_TIMEOUT = 1 << 11,
   DOCA_VERBS_QP_ATTR_RETRY_CNT = 1 << 12,
   DOCA_VERBS_QP_ATTR_RNR_RETRY = 1 << 13,
+  DOCA_VERBS_QP_ATTR_ATOMIC_MODE = 1 << 14,
+  DOCA_VERBS_QP_ATTR_MAX_QP_RD_ATOMIC = 1 << 15,
+  DOCA_VERBS_QP_ATTR_MAX_DEST_RD_ATOMIC = 1 << 16,
 };
 
 /// Opens an RDMA device. `flags`: DOCA_VERBS_CONTEXT_CREATE_FLAGS_NONE, or
@@ -97,6 +114,25 @@ enum doca_verbs_qp_attr_mask {
 doca_error_t doca_verbs_context_create(struct doca_devinfo* devinfo, uint32_t flags,
                                        struct doca_verbs_context** verbs_context);
 doca_error_t doca_verbs_context_destroy(struct doca_verbs_context* verbs_context);
+
+/// Queries the limits and abilities of the device. doca_verbs_device_attr_free() frees them.
+doca_error_t doca_verbs_query_device(struct doca_verbs_context* verbs_context,
+                                     struct doca_verbs_device_attr** verbs_device_attr);
+doca_error_t doca_verbs_device_attr_free(struct doca_verbs_device_attr* verbs_device_attr);
+/// Return how many reads and atomics of a queue pair can be outstanding, as their target and as
+/// their source; 0 for NULL.
+uint32_t doca_verbs_device_attr_get_max_qp_rd_atom(
+    const struct doca_verbs_device_attr* verbs_device_attr);
+uint32_t doca_verbs_device_attr_get_max_qp_init_rd_atom(
+    const struct doca_verbs_device_attr* verbs_device_attr);
+/// DOCA_SUCCESS if received data can be in a completion, else DOCA_ERROR_NOT_SUPPORTED; here always
+/// that.
+doca_error_t doca_verbs_device_attr_get_is_cqe_inline_supported(
+    const struct doca_verbs_device_attr* verbs_device_attr);
+/// DOCA_SUCCESS if queue pairs can have that mode, else DOCA_ERROR_NOT_SUPPORTED.
+doca_error_t doca_verbs_device_attr_get_is_send_dbr_mode_supported(
+    const struct doca_verbs_device_attr* verbs_device_attr,
+    enum doca_verbs_qp_send_dbr_mode send_dbr_mode);
 
 doca_error_t doca_verbs_pd_create(struct doca_verbs_context* verbs_context,
                                   struct doca_verbs_pd** verbs_pd);
@@ -113,18 +149,33 @@ doca_error_t doca_verbs_cq_attr_destroy(struct doca_verbs_cq_attr* cq_attr);
 doca_error_t doca_verbs_cq_attr_set_cq_size(struct doca_verbs_cq_attr* cq_attr, uint32_t cq_size);
 doca_error_t doca_verbs_cq_attr_set_entry_size(struct doca_verbs_cq_attr* cq_attr,
                                                enum doca_verbs_cq_entry_size entry_size);
-/// With 1, the creation returns DOCA_ERROR_NOT_SUPPORTED: queues without the library's data path
-/// are not made yet. So for queue pairs.
+/// With 1, the program or its kernels post and poll instead of the library: the card's own commands
+/// make the queue, in an external UMEM. So for queue pairs, whose queues have it too.
 doca_error_t doca_verbs_cq_attr_set_external_datapath_en(struct doca_verbs_cq_attr* cq_attr,
                                                          uint8_t external_datapath_en);
 doca_error_t doca_verbs_cq_attr_set_external_uar(struct doca_verbs_cq_attr* cq_attr,
                                                  struct doca_uar* external_uar);
 
-/// DOCA_ERROR_INVALID_VALUE without a size, or with a UAR of another context.
+/// Sets the memory of a queue with an external data path, from a byte of the UMEM on: a page of the
+/// card (4096 bytes). It has the completions, of 64 bytes each, which the program has marked as
+/// invalid, and behind them 8 bytes for the record of the consumer.
+doca_error_t doca_verbs_cq_attr_set_external_umem(struct doca_verbs_cq_attr* cq_attr,
+                                                  struct doca_umem* external_umem,
+                                                  uint64_t external_umem_offset);
+/// With 1, the card does not look whether there is room for a completion; with an external data
+/// path.
+doca_error_t doca_verbs_cq_attr_set_cq_overrun(struct doca_verbs_cq_attr* cq_attr, uint8_t overrun);
+
+/// DOCA_ERROR_INVALID_VALUE without a size, or with a UAR of another context. With an external data
+/// path also without a UMEM of the context that has room, and for a size that is no power of two;
+/// DOCA_ERROR_NOT_SUPPORTED if the device is no mlx5 card. Without one, the memory and the overrun
+/// of the attributes have no effect.
 doca_error_t doca_verbs_cq_create(struct doca_verbs_context* verbs_context,
                                   struct doca_verbs_cq_attr* cq_attr,
                                   struct doca_verbs_cq** verbs_cq);
 doca_error_t doca_verbs_cq_destroy(struct doca_verbs_cq* verbs_cq);
+/// Returns the card's number of the queue; 0 for NULL, and if libibverbs made it.
+uint32_t doca_verbs_cq_get_cqn(const struct doca_verbs_cq* verbs_cq);
 
 /// The attributes of a peer's address. All are 0 at first.
 doca_error_t doca_verbs_ah_attr_create(struct doca_verbs_context* verbs_context,
@@ -178,11 +229,33 @@ doca_error_t doca_verbs_qp_init_attr_set_external_datapath_en(
 doca_error_t doca_verbs_qp_init_attr_set_external_uar(struct doca_verbs_qp_init_attr* qp_init_attr,
                                                       struct doca_uar* external_uar);
 
+/// Set the memory of a queue pair with an external data path, from a byte of a UMEM on: the receives,
+/// of 16 bytes each, then the sends, of 64 bytes each; and 8 bytes for the records of receives and
+/// sends, which are 0.
+doca_error_t doca_verbs_qp_init_attr_set_external_umem(struct doca_verbs_qp_init_attr* qp_init_attr,
+                                                       struct doca_umem* external_umem,
+                                                       uint64_t external_umem_offset);
+doca_error_t doca_verbs_qp_init_attr_set_external_dbr_umem(
+    struct doca_verbs_qp_init_attr* qp_init_attr, struct doca_umem* external_umem,
+    uint64_t external_umem_offset);
+/// With 1, the creation returns DOCA_ERROR_NOT_SUPPORTED: received data is not put into completions.
+doca_error_t doca_verbs_qp_init_attr_set_cqe_inline(struct doca_verbs_qp_init_attr* qp_init_attr,
+                                                    uint8_t cqe_inline);
+/// With 1, its entries may wait for completions of other queues; with an external data path or UAR
+/// they may wherever the card can, and the creation returns DOCA_ERROR_NOT_SUPPORTED if it cannot.
+doca_error_t doca_verbs_qp_init_attr_set_core_direct_master(
+    struct doca_verbs_qp_init_attr* qp_init_attr, uint8_t core_direct_master);
+doca_error_t doca_verbs_qp_init_attr_set_send_dbr_mode(
+    struct doca_verbs_qp_init_attr* qp_init_attr, enum doca_verbs_qp_send_dbr_mode send_dbr_mode);
+
 /// DOCA_ERROR_INVALID_VALUE without a protection domain, or a completion queue for a queue that has
-/// entries, and if objects are of different contexts or only some have a UAR.
+/// entries, and if objects are of different contexts or were not made in the same way: by
+/// libibverbs, with a UAR, or with an external data path. With that it needs a UAR and both UMEMs,
+/// its sizes are powers of two, with at least 4 receives, and its entries have one buffer.
 doca_error_t doca_verbs_qp_create(struct doca_verbs_context* verbs_context,
                                   struct doca_verbs_qp_init_attr* qp_init_attr,
                                   struct doca_verbs_qp** verbs_qp);
+/// DOCA_ERROR_IN_USE while it is exported to a GPU.
 doca_error_t doca_verbs_qp_destroy(struct doca_verbs_qp* verbs_qp);
 /// Returns its number, which peers connect to; 0 for NULL.
 uint32_t doca_verbs_qp_get_qpn(const struct doca_verbs_qp* verbs_qp);
@@ -214,14 +287,23 @@ doca_error_t doca_verbs_qp_attr_set_retry_cnt(struct doca_verbs_qp_attr* qp_attr
                                               uint16_t retry_cnt);
 doca_error_t doca_verbs_qp_attr_set_rnr_retry(struct doca_verbs_qp_attr* qp_attr,
                                               uint16_t rnr_retry);
+/// Its IB_SPEC lets the peer do atomic operations.
+doca_error_t doca_verbs_qp_attr_set_atomic_mode(struct doca_verbs_qp_attr* qp_attr,
+                                                enum doca_verbs_qp_atomic_mode atomic_mode);
+/// Set how many reads and atomics are outstanding, as their source and as their target; 1 where the
+/// mask does not name them.
+doca_error_t doca_verbs_qp_attr_set_max_rd_atomic(struct doca_verbs_qp_attr* qp_attr,
+                                                  uint8_t max_rd_atomic);
+doca_error_t doca_verbs_qp_attr_set_max_dest_rd_atomic(struct doca_verbs_qp_attr* qp_attr,
+                                                       uint8_t max_dest_rd_atomic);
 /// Copies the address: later changes of `ah_attr` have no effect.
 doca_error_t doca_verbs_qp_attr_set_ah_attr(struct doca_verbs_qp_attr* qp_attr,
                                             struct doca_verbs_ah_attr* ah_attr);
 
 /// Changes the attributes that `attr_mask` names, of doca_verbs_qp_attr_mask. A new state needs:
 /// INIT the port; RTR the peer's number and address, the MTU, the timer and the sequence number;
-/// RTS the sequence number, the timeout and both retries. INIT also takes the rights; further
-/// attributes of the mask have no effect. In each direction one read is outstanding at a time.
+/// RTS the sequence number, the timeout and both retries. INIT also takes the rights and the atomic
+/// mode, RTR and RTS the outstanding reads; further attributes of the mask have no effect.
 /// DOCA_ERROR_INVALID_VALUE if one is missing or without a next state, DOCA_ERROR_BAD_STATE if the
 /// state does not follow the present one, DOCA_ERROR_NOT_SUPPORTED for RST with an external UAR.
 doca_error_t doca_verbs_qp_modify(struct doca_verbs_qp* verbs_qp,

@@ -70,6 +70,42 @@ doca_error_t doca_verbs_cq_attr_set_external_uar(doca_verbs_cq_attr* cq_attr,
   return refer(cq_attr, &doca_verbs_cq_attr::uar, external_uar);
 }
 
+doca_error_t doca_verbs_cq_attr_set_external_umem(doca_verbs_cq_attr* cq_attr,
+                                                  doca_umem* external_umem,
+                                                  uint64_t external_umem_offset) {
+  const doca_error_t result = refer(cq_attr, &doca_verbs_cq_attr::umem, external_umem);
+  if (result == DOCA_SUCCESS) cq_attr->umem_offset = external_umem_offset;
+  return result;
+}
+doca_error_t doca_verbs_cq_attr_set_cq_overrun(doca_verbs_cq_attr* cq_attr, uint8_t overrun) {
+  return set(cq_attr, &doca_verbs_cq_attr::overrun, overrun);
+}
+
+doca_error_t doca_verbs_device_attr_free(doca_verbs_device_attr* verbs_device_attr) {
+  return destroy(verbs_device_attr);
+}
+uint32_t doca_verbs_device_attr_get_max_qp_rd_atom(
+    const doca_verbs_device_attr* verbs_device_attr) {
+  return verbs_device_attr != nullptr ? verbs_device_attr->max_qp_rd_atom : 0;
+}
+uint32_t doca_verbs_device_attr_get_max_qp_init_rd_atom(
+    const doca_verbs_device_attr* verbs_device_attr) {
+  return verbs_device_attr != nullptr ? verbs_device_attr->max_qp_init_rd_atom : 0;
+}
+doca_error_t doca_verbs_device_attr_get_is_cqe_inline_supported(
+    const doca_verbs_device_attr* verbs_device_attr) {
+  return verbs_device_attr == nullptr ? DOCA_ERROR_INVALID_VALUE : DOCA_ERROR_NOT_SUPPORTED;
+}
+doca_error_t doca_verbs_device_attr_get_is_send_dbr_mode_supported(
+    const doca_verbs_device_attr* verbs_device_attr, doca_verbs_qp_send_dbr_mode send_dbr_mode) {
+  if (verbs_device_attr == nullptr || send_dbr_mode > DOCA_VERBS_QP_SEND_DBR_MODE_NO_DBR_EXT) {
+    return DOCA_ERROR_INVALID_VALUE;
+  }
+  const bool supported = send_dbr_mode == DOCA_VERBS_QP_SEND_DBR_MODE_DBR_VALID ||
+                         verbs_device_attr->rings_without_record;
+  return supported ? DOCA_SUCCESS : DOCA_ERROR_NOT_SUPPORTED;
+}
+
 doca_error_t doca_verbs_ah_attr_create(doca_verbs_context* verbs_context,
                                        doca_verbs_ah_attr** ah_attr) {
   return verbs_context == nullptr ? DOCA_ERROR_INVALID_VALUE : create(__func__, ah_attr);
@@ -160,6 +196,36 @@ doca_error_t doca_verbs_qp_init_attr_set_external_uar(doca_verbs_qp_init_attr* q
   return refer(qp_init_attr, &doca_verbs_qp_init_attr::uar, external_uar);
 }
 
+doca_error_t doca_verbs_qp_init_attr_set_external_umem(doca_verbs_qp_init_attr* qp_init_attr,
+                                                       doca_umem* external_umem,
+                                                       uint64_t external_umem_offset) {
+  const doca_error_t result = refer(qp_init_attr, &doca_verbs_qp_init_attr::umem, external_umem);
+  if (result == DOCA_SUCCESS) qp_init_attr->umem_offset = external_umem_offset;
+  return result;
+}
+doca_error_t doca_verbs_qp_init_attr_set_external_dbr_umem(doca_verbs_qp_init_attr* qp_init_attr,
+                                                           doca_umem* external_umem,
+                                                           uint64_t external_umem_offset) {
+  const doca_error_t result =
+      refer(qp_init_attr, &doca_verbs_qp_init_attr::dbr_umem, external_umem);
+  if (result == DOCA_SUCCESS) qp_init_attr->dbr_umem_offset = external_umem_offset;
+  return result;
+}
+doca_error_t doca_verbs_qp_init_attr_set_cqe_inline(doca_verbs_qp_init_attr* qp_init_attr,
+                                                    uint8_t cqe_inline) {
+  return set(qp_init_attr, &doca_verbs_qp_init_attr::cqe_inline, cqe_inline);
+}
+doca_error_t doca_verbs_qp_init_attr_set_core_direct_master(doca_verbs_qp_init_attr* qp_init_attr,
+                                                            uint8_t core_direct_master) {
+  return set(qp_init_attr, &doca_verbs_qp_init_attr::is_master, core_direct_master);
+}
+doca_error_t doca_verbs_qp_init_attr_set_send_dbr_mode(doca_verbs_qp_init_attr* qp_init_attr,
+                                                       doca_verbs_qp_send_dbr_mode send_dbr_mode) {
+  constexpr std::uint32_t kLast = DOCA_VERBS_QP_SEND_DBR_MODE_NO_DBR_EXT;
+  return set(qp_init_attr, &doca_verbs_qp_init_attr::send_dbr_mode, std::uint32_t{send_dbr_mode},
+             kLast);
+}
+
 doca_error_t doca_verbs_qp_attr_create(doca_verbs_qp_attr** qp_attr) {
   return create(__func__, qp_attr);
 }
@@ -208,6 +274,19 @@ doca_error_t doca_verbs_qp_attr_set_retry_cnt(doca_verbs_qp_attr* qp_attr, uint1
 }
 doca_error_t doca_verbs_qp_attr_set_rnr_retry(doca_verbs_qp_attr* qp_attr, uint16_t rnr_retry) {
   return set(qp_attr, &ibv_qp_attr::rnr_retry, rnr_retry, kMostRetries);
+}
+doca_error_t doca_verbs_qp_attr_set_atomic_mode(doca_verbs_qp_attr* qp_attr,
+                                                doca_verbs_qp_atomic_mode atomic_mode) {
+  constexpr std::uint32_t kLast = DOCA_VERBS_QP_ATOMIC_MODE_IB_SPEC;
+  return set(qp_attr, &doca_verbs_qp_attr::atomic_mode, std::uint32_t{atomic_mode}, kLast);
+}
+doca_error_t doca_verbs_qp_attr_set_max_rd_atomic(doca_verbs_qp_attr* qp_attr,
+                                                  uint8_t max_rd_atomic) {
+  return set(qp_attr, &ibv_qp_attr::max_rd_atomic, max_rd_atomic);
+}
+doca_error_t doca_verbs_qp_attr_set_max_dest_rd_atomic(doca_verbs_qp_attr* qp_attr,
+                                                       uint8_t max_dest_rd_atomic) {
+  return set(qp_attr, &ibv_qp_attr::max_dest_rd_atomic, max_dest_rd_atomic);
 }
 doca_error_t doca_verbs_qp_attr_set_ah_attr(doca_verbs_qp_attr* qp_attr,
                                             doca_verbs_ah_attr* ah_attr) {

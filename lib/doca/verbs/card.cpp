@@ -39,12 +39,6 @@ std::uint32_t log2_of(std::uint32_t size) {
   return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(size)));
 }
 
-/// Returns the UAR if it is one of the context. Throws Error.
-doca_uar& uar_of(const doca_verbs_context& context, doca_uar* uar) {
-  if (uar->native == context.device.get()) return *uar;
-  throw Error(ErrorCode::invalid_value, "an external UAR of another context");
-}
-
 /// The longest entry of a request, blocks.
 std::uint32_t blocks_of_request(std::uint32_t buffers) {
   constexpr std::uint32_t kControlAndRemote = 2;
@@ -121,6 +115,11 @@ std::optional<wire::SendWork> work_of(const ibv_send_wr& request) noexcept {
 
 }  // namespace
 
+doca_uar& uar_of(const doca_verbs_context& context, doca_uar* uar) {
+  if (uar->native == context.device.get()) return *uar;
+  throw Error(ErrorCode::invalid_value, "an external UAR of another context");
+}
+
 void set_wait(ibv_send_wr& request, std::uint32_t queue, std::uint32_t index) noexcept {
   request.opcode = IBV_WR_DRIVER1;
   request.sg_list = nullptr;
@@ -188,6 +187,9 @@ CardQp::CardQp(doca_verbs_context& of, const doca_verbs_qp_init_attr& from)
       requests_(sizes_.send_blocks),
       receive_ids_(queues_.receive.entries),
       buffers_(from.max_send_sge) {
+  if (from.is_master != 0 && !pair_->waits_for_completions()) {
+    throw Error(ErrorCode::not_supported, "waits for completions on " + of.device.name());
+  }
   sends_.add(*this);
   try {
     receives_.add(*this);
@@ -204,25 +206,26 @@ CardQp::~CardQp() {
   receives_.forget(ended);
 }
 
-void CardQp::modify(const ibv_qp_attr& attributes, int) {
+void modify(DevxQueuePair& pair, const ibv_qp_attr& attributes) {
   switch (attributes.qp_state) {
     case IBV_QPS_INIT: {
       const auto right = [&](unsigned flag, Access access) {
         return (attributes.qp_access_flags & flag) != 0 ? access : Access::none;
       };
-      return pair_->initialize(attributes.port_num,
-                               right(IBV_ACCESS_REMOTE_WRITE, Access::remote_write) |
-                                   right(IBV_ACCESS_REMOTE_READ, Access::remote_read));
+      return pair.initialize(attributes.port_num,
+                             right(IBV_ACCESS_REMOTE_WRITE, Access::remote_write) |
+                                 right(IBV_ACCESS_REMOTE_READ, Access::remote_read) |
+                                 right(IBV_ACCESS_REMOTE_ATOMIC, Access::remote_atomic));
     }
     case IBV_QPS_RTR:
-      return pair_->ready_to_receive({attributes.ah_attr, attributes.dest_qp_num, attributes.rq_psn,
-                                      attributes.path_mtu, attributes.max_dest_rd_atomic,
-                                      attributes.min_rnr_timer});
+      return pair.ready_to_receive({attributes.ah_attr, attributes.dest_qp_num, attributes.rq_psn,
+                                    attributes.path_mtu, attributes.max_dest_rd_atomic,
+                                    attributes.min_rnr_timer});
     case IBV_QPS_RTS:
-      return pair_->ready_to_send({attributes.sq_psn, attributes.max_rd_atomic, attributes.timeout,
-                                   attributes.retry_cnt, attributes.rnr_retry});
-    case IBV_QPS_ERR: return pair_->fail();
-    default: throw Error(ErrorCode::not_supported, "RST of a queue pair with an external UAR");
+      return pair.ready_to_send({attributes.sq_psn, attributes.max_rd_atomic, attributes.timeout,
+                                 attributes.retry_cnt, attributes.rnr_retry});
+    case IBV_QPS_ERR: return pair.fail();
+    default: throw Error(ErrorCode::not_supported, "RST of a queue pair of a card's commands");
   }
 }
 
@@ -328,17 +331,22 @@ std::unique_ptr<doca_verbs_qp> make_card_qp(doca_verbs_context& context,
 }  // namespace offload::doca
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
+using offload::rdma::mlx5::RegisterKind;
 
-doca_uar::doca_uar(doca_dev& of)
-    : device(of), native(of.rdma().device.get()), registers(of.rdma().device) {}
+doca_uar::doca_uar(doca_dev& of, RegisterKind kind)
+    : device(of), native(of.rdma().device.get()), registers(of.rdma().device, kind) {}
 
 doca_error_t doca_uar_create(doca_dev* dev, doca_uar_allocation_type allocation_type,
                              doca_uar** uar) {
-  if (any_null(dev, uar) || allocation_type != DOCA_UAR_ALLOCATION_TYPE_NONCACHE) {
+  if (any_null(dev, uar) || allocation_type > DOCA_UAR_ALLOCATION_TYPE_NONCACHE_DEDICATED) {
     return DOCA_ERROR_INVALID_VALUE;
   }
   if (!dev->is_rdma()) return DOCA_ERROR_NOT_SUPPORTED;
-  return guarded(__func__, [&] { *uar = new doca_uar(*dev); });
+  RegisterKind kind = RegisterKind::shared;
+  if (allocation_type == DOCA_UAR_ALLOCATION_TYPE_BLUEFLAME) kind = RegisterKind::combining;
+  if (allocation_type == DOCA_UAR_ALLOCATION_TYPE_NONCACHE_DEDICATED)
+    kind = RegisterKind::dedicated;
+  return guarded(__func__, [&] { *uar = new doca_uar(*dev, kind); });
 }
 
 doca_error_t doca_uar_destroy(doca_uar* uar) {

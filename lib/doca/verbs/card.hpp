@@ -13,7 +13,7 @@
 
 /// A rdma::mlx5::CardRegisters.
 struct doca_uar {
-  explicit doca_uar(doca_dev& of);
+  doca_uar(doca_dev& of, offload::rdma::mlx5::RegisterKind kind);
 
   offload::doca::DeviceUse device;
   ibv_context* native;  ///< that of the device
@@ -25,6 +25,11 @@ namespace offload::doca {
 
 class CardQp;
 
+/// Returns the UAR if it is one of the context. Throws Error.
+doca_uar& uar_of(const doca_verbs_context& context, doca_uar* uar);
+/// Changes the state of a queue pair, as doca_verbs_qp::modify().
+void modify(rdma::mlx5::DevxQueuePair& pair, const ibv_qp_attr& attributes);
+
 /// A completion queue that the card's own commands make.
 class CardCq final : public doca_verbs_cq {
  public:
@@ -32,7 +37,7 @@ class CardCq final : public doca_verbs_cq {
   CardCq(doca_verbs_context& of, const doca_verbs_cq_attr& attributes);
 
   int poll(int most, ibv_wc* into) noexcept override;
-  [[nodiscard]] const doca_uar* uar() const noexcept override { return uar_.get(); }
+  [[nodiscard]] Maker maker() const noexcept override { return Maker::card; }
   [[nodiscard]] std::uint32_t number() const noexcept override { return queue_.number; }
 
   void add(CardQp& pair);
@@ -59,7 +64,7 @@ class CardQp final : public doca_verbs_qp {
   ~CardQp() override;
 
   [[nodiscard]] std::uint32_t number() const noexcept override { return pair_->number(); }
-  void modify(const ibv_qp_attr& attributes, int mask) override;
+  void modify(const ibv_qp_attr& attributes, int) override { doca::modify(*pair_, attributes); }
   int post_send(ibv_send_wr& first, ibv_send_wr*& bad) noexcept override;
   int post_receive(ibv_recv_wr& first, ibv_recv_wr*& bad) noexcept override;
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "doca/device.hpp"
 #include "doca/guard.hpp"
 #include "doca/include/doca_rdma_bridge.h"
 #include "doca/include/doca_verbs_bridge.h"
 #include "doca/rdma/rdma_device.hpp"
+#include "rdma/mlx5/devx.hpp"
 
 namespace offload::doca {
 namespace {
@@ -20,6 +23,20 @@ using core::ErrorCode;
   throw Error(ErrorCode::invalid_value, why);
 }
 
+std::uint32_t number_of(int count) noexcept {
+  return static_cast<std::uint32_t>(std::max(count, 0));
+}
+
+/// Returns whether a card's doorbells hand entries over without a record; false for other devices.
+bool rings_without_record(const rdma::DeviceContext& device) {
+  try {
+    return rdma::mlx5::query_abilities(device).rings_without_record;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_supported) throw;
+    return false;
+  }
+}
+
 /// Ends an object that nothing else uses.
 template <class Object>
 doca_error_t end(Object* object) noexcept {
@@ -29,16 +46,12 @@ doca_error_t end(Object* object) noexcept {
   return DOCA_SUCCESS;
 }
 
-void require_own_datapath(bool external) {
-  if (!external) return;
-  throw Error(ErrorCode::not_supported, "queues with an external data path");
-}
-
 /// One that libibverbs makes.
 struct NativeCq final : doca_verbs_cq {
   NativeCq(doca_verbs_context& of, std::uint32_t size)
       : doca_verbs_cq(of), queue(of.device, size) {}
 
+  [[nodiscard]] Maker maker() const noexcept override { return Maker::libibverbs; }
   int poll(int most, ibv_wc* into) noexcept override {
     const auto found = queue.poll({into, static_cast<std::size_t>(most)});
     taken += found.size();
@@ -153,12 +166,14 @@ void change_state(doca_verbs_qp& pair, const doca_verbs_qp_attr& wanted, int mas
       allowed(wanted.allow_remote_write, DOCA_VERBS_QP_ATTR_ALLOW_REMOTE_WRITE,
               IBV_ACCESS_REMOTE_WRITE) |
       allowed(wanted.allow_remote_read, DOCA_VERBS_QP_ATTR_ALLOW_REMOTE_READ,
-              IBV_ACCESS_REMOTE_READ);
+              IBV_ACCESS_REMOTE_READ) |
+      allowed(static_cast<std::uint8_t>(wanted.atomic_mode), DOCA_VERBS_QP_ATTR_ATOMIC_MODE,
+              IBV_ACCESS_REMOTE_ATOMIC);
   attributes.path_mtu = static_cast<ibv_mtu>(IBV_MTU_256 + wanted.mtu);
   const std::uint8_t port = change.native == IBV_QPS_INIT ? wanted.port : pair.port;
   attributes.ah_attr = wanted.peer.path(port);
-  attributes.max_rd_atomic = 1;
-  attributes.max_dest_rd_atomic = 1;
+  if ((mask & DOCA_VERBS_QP_ATTR_MAX_QP_RD_ATOMIC) == 0) attributes.max_rd_atomic = 1;
+  if ((mask & DOCA_VERBS_QP_ATTR_MAX_DEST_RD_ATOMIC) == 0) attributes.max_dest_rd_atomic = 1;
   pair.modify(attributes, IBV_QP_STATE | change.mask);
   pair.state = change.native;
   pair.port = port;
@@ -186,12 +201,12 @@ doca_verbs_qp::doca_verbs_qp(doca_verbs_context& context, const doca_verbs_qp_in
       sends_(queue_or(attributes.send_cq, attributes.receive_cq, attributes.max_send_wr)),
       receives_(queue_or(attributes.receive_cq, attributes.send_cq, attributes.max_recv_wr)) {
   ibv_context* const native = context.device.get();
-  const bool has_uar = attributes.uar != nullptr;
+  const Maker maker = maker_of(attributes);
   if (domain_->domain.get()->context != native) refuse("a protection domain of another context");
   for (const doca_verbs_cq* queue : {sends_.get(), receives_.get()}) {
     if (queue->context->device.get() != native) refuse("a completion queue of another context");
-    if ((queue->uar() != nullptr) != has_uar) {
-      refuse("a queue pair and its completion queues all have an external UAR, or none has");
+    if (queue->maker() != maker) {
+      refuse("a queue pair and its completion queues differ in their external UAR or data path");
     }
   }
 }
@@ -204,6 +219,29 @@ doca_error_t doca_verbs_context_create(doca_devinfo* devinfo, uint32_t flags,
   if (devinfo->device.kind != offload::device::Kind::rdma) return DOCA_ERROR_NOT_SUPPORTED;
   return guarded(__func__,
                  [&] { *verbs_context = new doca_verbs_context{DeviceContext(devinfo->device)}; });
+}
+
+doca_error_t doca_verbs_bridge_verbs_context_create(ibv_device* ibv_dev, uint32_t flags,
+                                                    doca_verbs_context** verbs_context) {
+  if (any_null(ibv_dev, verbs_context) || flags != DOCA_VERBS_CONTEXT_CREATE_FLAGS_NONE) {
+    return DOCA_ERROR_INVALID_VALUE;
+  }
+  return guarded(__func__, [&] {
+    *verbs_context = new doca_verbs_context{DeviceContext(std::string_view(ibv_dev->name))};
+  });
+}
+
+doca_error_t doca_verbs_query_device(doca_verbs_context* verbs_context,
+                                     doca_verbs_device_attr** verbs_device_attr) {
+  if (any_null(verbs_context, verbs_device_attr)) return DOCA_ERROR_INVALID_VALUE;
+  return guarded(__func__, [&] {
+    const ibv_device_attr& native = verbs_context->device.attributes();
+    auto attributes = std::make_unique<doca_verbs_device_attr>();
+    attributes->max_qp_rd_atom = number_of(native.max_qp_rd_atom);
+    attributes->max_qp_init_rd_atom = number_of(native.max_qp_init_rd_atom);
+    attributes->rings_without_record = rings_without_record(verbs_context->device);
+    *verbs_device_attr = attributes.release();
+  });
 }
 
 doca_error_t doca_verbs_bridge_verbs_context_import(ibv_context* ibv_ctx, uint32_t flags,
@@ -251,6 +289,15 @@ doca_error_t doca_verbs_pd_as_doca_dev(doca_verbs_pd* verbs_pd, doca_dev** dev) 
   });
 }
 
+doca_error_t doca_rdma_bridge_open_dev_from_pd(ibv_pd* pd, doca_dev** dev) {
+  if (any_null(pd, dev)) return DOCA_ERROR_INVALID_VALUE;
+  return guarded(__func__, [&] {
+    auto opened = std::make_unique<RdmaDevice>(pd);
+    doca_devinfo info = rdma_device_named(opened->device.name());
+    *dev = new doca_dev(std::move(info), std::move(opened), nullptr);
+  });
+}
+
 doca_error_t doca_rdma_bridge_get_dev_pd(const doca_dev* dev, ibv_pd** pd) {
   if (any_null(dev, pd)) return DOCA_ERROR_INVALID_VALUE;
   if (!dev->is_rdma()) return DOCA_ERROR_NOT_SUPPORTED;
@@ -262,10 +309,12 @@ doca_error_t doca_verbs_cq_create(doca_verbs_context* verbs_context, doca_verbs_
                                   doca_verbs_cq** verbs_cq) {
   if (any_null(verbs_context, cq_attr, verbs_cq)) return DOCA_ERROR_INVALID_VALUE;
   return guarded(__func__, [&] {
-    require_own_datapath(cq_attr->external_datapath != 0);
     if (cq_attr->size == 0) refuse("a completion queue without a size");
-    *verbs_cq = cq_attr->uar != nullptr ? make_card_cq(*verbs_context, *cq_attr).release()
-                                        : new NativeCq(*verbs_context, cq_attr->size);
+    switch (maker_of(*cq_attr)) {
+      case Maker::libibverbs: *verbs_cq = new NativeCq(*verbs_context, cq_attr->size); break;
+      case Maker::card: *verbs_cq = make_card_cq(*verbs_context, *cq_attr).release(); break;
+      case Maker::external: *verbs_cq = make_external_cq(*verbs_context, *cq_attr).release(); break;
+    }
   });
 }
 
@@ -273,20 +322,38 @@ doca_error_t doca_verbs_cq_destroy(doca_verbs_cq* verbs_cq) {
   return end(verbs_cq);
 }
 
+uint32_t doca_verbs_cq_get_cqn(const doca_verbs_cq* verbs_cq) {
+  return verbs_cq != nullptr ? verbs_cq->number() : 0;
+}
+
 doca_error_t doca_verbs_qp_create(doca_verbs_context* verbs_context,
                                   doca_verbs_qp_init_attr* qp_init_attr, doca_verbs_qp** verbs_qp) {
   if (any_null(verbs_context, qp_init_attr, verbs_qp)) return DOCA_ERROR_INVALID_VALUE;
   return guarded(__func__, [&] {
-    require_own_datapath(qp_init_attr->external_datapath != 0);
-    *verbs_qp = qp_init_attr->uar != nullptr ? make_card_qp(*verbs_context, *qp_init_attr).release()
-                                             : new NativeQp(*verbs_context, *qp_init_attr);
+    const Maker maker = maker_of(*qp_init_attr);
+    if (qp_init_attr->cqe_inline != 0) {
+      throw Error(ErrorCode::not_supported, "received data in completions");
+    }
+    if (qp_init_attr->send_dbr_mode != DOCA_VERBS_QP_SEND_DBR_MODE_DBR_VALID &&
+        maker != Maker::external) {
+      throw Error(ErrorCode::not_supported,
+                  "a queue pair without a record that the library posts to");
+    }
+    if (qp_init_attr->is_master != 0 && maker == Maker::libibverbs) {
+      throw Error(ErrorCode::not_supported, "waits for completions in a queue pair of libibverbs");
+    }
+    switch (maker) {
+      case Maker::libibverbs: *verbs_qp = new NativeQp(*verbs_context, *qp_init_attr); break;
+      case Maker::card: *verbs_qp = make_card_qp(*verbs_context, *qp_init_attr).release(); break;
+      case Maker::external:
+        *verbs_qp = make_external_qp(*verbs_context, *qp_init_attr).release();
+        break;
+    }
   });
 }
 
 doca_error_t doca_verbs_qp_destroy(doca_verbs_qp* verbs_qp) {
-  if (verbs_qp == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  delete verbs_qp;
-  return DOCA_SUCCESS;
+  return end(verbs_qp);
 }
 
 uint32_t doca_verbs_qp_get_qpn(const doca_verbs_qp* verbs_qp) {
@@ -321,7 +388,7 @@ uint32_t doca_verbs_bridge_get_current_cq_ci(doca_verbs_cq* verbs_cq) {
 doca_error_t doca_verbs_bridge_set_wait_cq_pi_wr(doca_verbs_cq* verbs_cq, uint32_t cq_pi,
                                                  ibv_send_wr* wr) {
   if (any_null(verbs_cq, wr)) return DOCA_ERROR_INVALID_VALUE;
-  if (verbs_cq->uar() == nullptr) return DOCA_ERROR_NOT_SUPPORTED;
+  if (verbs_cq->maker() == Maker::libibverbs) return DOCA_ERROR_NOT_SUPPORTED;
   set_wait(*wr, verbs_cq->number(), cq_pi);
   return DOCA_SUCCESS;
 }

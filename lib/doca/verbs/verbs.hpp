@@ -14,6 +14,7 @@
 #include "rdma/verbs/queue_pair.hpp"
 
 struct doca_uar;
+struct doca_umem;
 
 /// A rdma::DeviceContext.
 struct doca_verbs_context {
@@ -32,7 +33,10 @@ struct doca_verbs_cq_attr {
   std::uint32_t size = 0;
   std::uint32_t entry_size = DOCA_VERBS_CQ_ENTRY_SIZE_64;
   std::uint8_t external_datapath = 0;
+  std::uint8_t overrun = 0;
   doca_uar* uar = nullptr;
+  doca_umem* umem = nullptr;  ///< as the next: of an external data path
+  std::uint64_t umem_offset = 0;
 };
 
 struct doca_verbs_ah_attr {
@@ -54,6 +58,13 @@ struct doca_verbs_qp_init_attr : ibv_qp_cap {
   doca_verbs_cq* send_cq = nullptr;
   doca_verbs_cq* receive_cq = nullptr;
   doca_uar* uar = nullptr;
+  std::uint8_t cqe_inline = 0;
+  std::uint8_t is_master = 0;
+  std::uint32_t send_dbr_mode = DOCA_VERBS_QP_SEND_DBR_MODE_DBR_VALID;
+  doca_umem* umem = nullptr;  ///< as the next: of an external data path
+  std::uint64_t umem_offset = 0;
+  doca_umem* dbr_umem = nullptr;
+  std::uint64_t dbr_umem_offset = 0;
 };
 
 /// The members that have other units than libibverbs are separate.
@@ -65,8 +76,26 @@ struct doca_verbs_qp_attr : ibv_qp_attr {
   std::uint8_t port = 1;
   std::uint8_t allow_remote_write = 0;
   std::uint8_t allow_remote_read = 0;
+  std::uint32_t atomic_mode = DOCA_VERBS_QP_ATOMIC_MODE_NONE;
   doca_verbs_ah_attr peer;
 };
+
+struct doca_verbs_device_attr {
+  std::uint32_t max_qp_rd_atom = 0;
+  std::uint32_t max_qp_init_rd_atom = 0;
+  bool rings_without_record = false;
+};
+
+namespace offload::doca {
+
+/// The way in which queues are made. A queue pair and its queues of completions have the same.
+enum class Maker : std::uint8_t {
+  libibverbs,
+  card,      ///< the card's own commands, and the library posts and polls
+  external,  ///< the same commands, but the program or its kernels post and poll
+};
+
+}  // namespace offload::doca
 
 /// A completion queue, made by libibverbs or by the card's own commands.
 struct doca_verbs_cq {
@@ -76,9 +105,8 @@ struct doca_verbs_cq {
 
   /// Takes completions, as ibv_poll_cq().
   virtual int poll(int most, ibv_wc* into) noexcept = 0;
-  /// Its UAR; null: libibverbs made it.
-  [[nodiscard]] virtual const doca_uar* uar() const noexcept { return nullptr; }
-  /// Returns the card's number of a queue with a UAR.
+  [[nodiscard]] virtual offload::doca::Maker maker() const noexcept = 0;
+  /// Returns the card's number of a queue that libibverbs did not make.
   [[nodiscard]] virtual std::uint32_t number() const noexcept { return 0; }
 
   offload::doca::Use<doca_verbs_context> context;
@@ -102,6 +130,7 @@ struct doca_verbs_qp {
 
   ibv_qp_state state = IBV_QPS_RESET;
   std::uint8_t port = 1;  ///< since INIT
+  std::atomic<std::size_t> users{0};
 
  protected:
   /// The queues of its completions, which were made in the same way as it is.
@@ -119,6 +148,19 @@ namespace offload::doca {
 
 /// A request that waits for completion `index` of a queue, as an ibv_send_wr has it.
 void set_wait(ibv_send_wr& request, std::uint32_t queue, std::uint32_t index) noexcept;
+
+/// Returns the maker of queues with these attributes.
+template <class Attributes>
+Maker maker_of(const Attributes& attributes) noexcept {
+  if (attributes.external_datapath != 0) return Maker::external;
+  return attributes.uar != nullptr ? Maker::card : Maker::libibverbs;
+}
+
+/// Make queues with an external data path. Throw Error.
+std::unique_ptr<doca_verbs_cq> make_external_cq(doca_verbs_context& context,
+                                                const doca_verbs_cq_attr& attributes);
+std::unique_ptr<doca_verbs_qp> make_external_qp(doca_verbs_context& context,
+                                                const doca_verbs_qp_init_attr& attributes);
 
 /// Make queues by the card's own commands, for attributes with a UAR. Throw Error.
 std::unique_ptr<doca_verbs_cq> make_card_cq(doca_verbs_context& context,

@@ -120,7 +120,7 @@ TEST_F(DocaVerbsTest, ValuesThatNoDeviceAllowsAreRefused) {
   EXPECT_EQ(doca_verbs_cq_create(context_, cq, &without_size), kInvalid);
   EXPECT_EQ(doca_verbs_cq_attr_set_cq_size(cq, 8), DOCA_SUCCESS);
   EXPECT_EQ(doca_verbs_cq_attr_set_external_datapath_en(cq, 1), DOCA_SUCCESS);
-  EXPECT_EQ(doca_verbs_cq_create(context_, cq, &without_size), DOCA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(doca_verbs_cq_create(context_, cq, &without_size), kInvalid);  // without a UMEM
   EXPECT_EQ(doca_verbs_cq_attr_destroy(cq), DOCA_SUCCESS);
   doca_verbs_ah_attr* const address = make_address(context_, fake().gids[0].gid.raw, 1);
   EXPECT_EQ(doca_verbs_ah_attr_set_addr_type(address, static_cast<doca_verbs_addr_type>(3)),
@@ -152,7 +152,7 @@ TEST_F(DocaVerbsTest, AQueuePairNeedsItsObjects) {
   EXPECT_EQ(create_with([](auto* each) {
               EXPECT_EQ(doca_verbs_qp_init_attr_set_external_datapath_en(each, 1), DOCA_SUCCESS);
             }),
-            DOCA_ERROR_NOT_SUPPORTED);
+            kInvalid);  // its queues of completions have none
   EXPECT_EQ(create_with([](auto* each) {
               EXPECT_EQ(doca_verbs_qp_init_attr_set_qp_type(each, 1), kInvalid);
               EXPECT_EQ(doca_verbs_qp_init_attr_set_pd(each, nullptr), kInvalid);
@@ -359,7 +359,7 @@ TEST_F(DocaVerbsTest, AProtectionDomainIsADevice) {
   EXPECT_EQ(native, native_pd_);
   EXPECT_EQ(doca_verbs_pd_destroy(pd_), DOCA_ERROR_IN_USE);
   doca_uar* uar = nullptr;
-  EXPECT_EQ(doca_uar_create(dev, static_cast<doca_uar_allocation_type>(0), &uar), kInvalid);
+  EXPECT_EQ(doca_uar_create(dev, static_cast<doca_uar_allocation_type>(3), &uar), kInvalid);
   EXPECT_EQ(doca_uar_create(dev, DOCA_UAR_ALLOCATION_TYPE_NONCACHE, &uar),
             DOCA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(doca_dev_close(dev), DOCA_SUCCESS);
