@@ -21,7 +21,7 @@ struct HandleLayout {
   explicit HandleLayout(const rdma::QueuePairMemory& queues)
       : sends(rounded(sizeof(doca_gpu_dev_verbs_qp))),
         receives(sends + rounded(sizeof(wire::SharedSendState))),
-        send_marks(receives + rounded(sizeof(wire::SharedReceiveState))),
+        send_marks(receives + rounded(sizeof(wire::CommonReceiveState))),
         receive_marks(send_marks + rounded(queues.send.ring.blocks * sizeof(std::uint64_t))),
         bytes(receive_marks + rounded(queues.receive.entries * sizeof(std::uint64_t))) {}
 
@@ -63,7 +63,7 @@ doca_gpu::Piece make_handle(doca_gpu& gpu, const rdma::QueuePairMemory& queues) 
                 .reserved = 0};
   made.sends = {queues.send, at<wire::SharedSendState>(handle.gpu, layout.sends),
                 at<std::uint64_t>(handle.gpu, layout.send_marks)};
-  made.receives = {queues.receive, at<wire::SharedReceiveState>(handle.gpu, layout.receives),
+  made.receives = {queues.receive, at<wire::CommonReceiveState>(handle.gpu, layout.receives),
                    at<std::uint64_t>(handle.gpu, layout.receive_marks)};
   static_assert(std::is_trivially_copyable_v<doca_gpu_dev_verbs_qp>);
   std::memcpy(staging.cpu, &made, sizeof made);

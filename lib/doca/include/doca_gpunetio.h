@@ -69,7 +69,7 @@ doca_error_t doca_gpu_dmabuf_fd(struct doca_gpu *gpu_dev, void *memptr_gpu, size
 /// at the same time. Words that the GPU cannot reach, those of memory of the host and of registers,
 /// are relayed: by the library's thread, or by the program with
 /// DOCA_GPUNETIO_VERBS_NIC_HANDLER_CPU_PROXY. DOCA_ERROR_INVALID_VALUE if the objects do not belong
-/// together or have their own data path; DOCA_ERROR_NOT_SUPPORTED if the GPU is to ring the doorbell
+/// together or have their own data path; DOCA_ERROR_NOT_SUPPORTED if the GPU must ring the doorbell
 /// and does not reach the registers.
 doca_error_t doca_gpu_verbs_export_qp(struct doca_gpu *gpu_dev, struct doca_dev *dev,
                                       struct doca_verbs_qp *qp,

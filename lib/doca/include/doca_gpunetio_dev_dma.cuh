@@ -62,7 +62,8 @@ DOCA_GPU_DEVICE doca_error_t doca_gpu_dev_dma_memcpy(struct doca_gpu_dma* dma,
 }
 
 /// Starts all copies that were added. The caller has synchronised with the threads that added them,
-/// and none adds one meanwhile. The same errors as above.
+/// and none adds one meanwhile. The errors are those of
+/// doca_gpu_dev_dma_memcpy().
 DOCA_GPU_DEVICE doca_error_t doca_gpu_dev_dma_commit(struct doca_gpu_dma* dma) {
   struct offload_gpu_comch_queue* queue = &dma->queue;
   const uint64_t events = offload_gpu_comch_load(&queue->words->events);

@@ -4,9 +4,9 @@
 /// Any number of threads uses a queue pair at the same time, in each mode of sharing; the template
 /// arguments that say mode and ringer have no effect. A wait ends when its operation has ended,
 /// also by an error; the card decides how long it tries to reach a peer. Functions that return an
-/// int return 0, or -EIO once an operation of the queue pair has failed: it must then be made anew.
-/// Keys are in the order of the network. Each operation of the functions with a ticket has one
-/// entry, makes a completion, and has at most 2^30 bytes.
+/// int return 0, or -EIO once an operation of the queue pair has failed: a new one must then be
+/// made. Keys are in the order of the network. Each operation of the functions with a ticket has
+/// one entry, makes a completion, and has at most 2^30 bytes.
 #ifndef DOCA_GPUNETIO_DEV_VERBS_QP_CUH_
 #define DOCA_GPUNETIO_DEV_VERBS_QP_CUH_
 
@@ -16,9 +16,9 @@
 #include "doca_gpunetio_dev_buf.cuh"
 #include "doca_gpunetio_verbs_def.h"
 #include "kernels/group.hpp"
+#include "kernels/rdma/common_receives.hpp"
 #include "kernels/rdma/operations.hpp"
 #include "kernels/rdma/shared_queue.hpp"
-#include "kernels/rdma/shared_receives.hpp"
 
 /// A queue of completions.
 struct doca_gpu_dev_verbs_cq {
@@ -36,7 +36,7 @@ struct doca_gpu_dev_verbs_qp {
   struct doca_gpu_dev_verbs_cq cq_sq;
   struct doca_gpu_dev_verbs_cq cq_rq;
   offload::kernels::rdma::SharedQueue sends;  ///< the library's own, as the next
-  offload::kernels::rdma::SharedReceives receives;
+  offload::kernels::rdma::CommonReceives receives;
 };
 
 namespace offload_gpu_verbs {
@@ -163,7 +163,7 @@ DOCA_GPU_DEVICE T doca_gpu_dev_verbs_atomic_read(const T* word) {
   return offload::kernels::look_sys(word);
 }
 
-/// Orders the reads before it, such as those above, before what follows.
+/// Orders the reads before it, such as doca_gpu_dev_verbs_atomic_read(), before later accesses.
 template <enum doca_gpu_dev_verbs_sync_scope scope = DOCA_GPUNETIO_VERBS_SYNC_SCOPE_SYS>
 DOCA_GPU_DEVICE void doca_gpu_dev_verbs_fence_acquire() {
   offload::kernels::acquire_looked_sys();
@@ -230,7 +230,7 @@ DOCA_GPU_DEVICE void doca_gpu_dev_verbs_mark_wqes_ready(struct doca_gpu_dev_verb
 /// Hands the entries before `prod_index` to the card: those that were marked as ready, and those
 /// behind them that were not reserved. A program that reserves none writes from sq_wqe_pi on, as
 /// one thread or block, and ensures that there is room. Entries behind one that is not ready are
-/// handed over by who marks and submits that one.
+/// handed over with that one.
 template <enum doca_gpu_dev_verbs_resource_sharing_mode mode =
               DOCA_GPUNETIO_VERBS_RESOURCE_SHARING_MODE_GPU,
           enum doca_gpu_dev_verbs_sync_scope scope = DOCA_GPUNETIO_VERBS_SYNC_SCOPE_GPU,

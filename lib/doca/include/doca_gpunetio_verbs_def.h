@@ -50,14 +50,14 @@ enum doca_gpu_dev_verbs_sync_scope {
   DOCA_GPUNETIO_VERBS_SYNC_SCOPE_SYS = 3
 };
 
-/// Whether a wait has the card read memory of the GPU that it has written, which GPUs before Hopper
-/// need before a kernel reads that memory.
+/// If enabled, a wait has the card read memory of the GPU that it has written, which GPUs before
+/// Hopper need before a kernel reads that memory.
 enum doca_gpu_dev_verbs_mcst {
   DOCA_GPUNETIO_VERBS_MCST_DISABLED = 0,
   DOCA_GPUNETIO_VERBS_MCST_ENABLED = 1
 };
 
-/// Whether a function waits for the end of its operation.
+/// If enabled, a function waits for the end of its operation.
 enum doca_gpu_dev_verbs_blocking_mode {
   DOCA_GPUNETIO_VERBS_BLOCKING_MODE_DISABLED = 0,
   DOCA_GPUNETIO_VERBS_BLOCKING_MODE_ENABLED = 1

@@ -54,7 +54,7 @@ class DevxQueuePair {
     std::uint32_t sends = 0;
     std::uint32_t receives = 0;
   };
-  /// Rings and records that its owner has placed in spaces of its own.
+  /// Rings and records that its owner has placed in its own spaces.
   struct Places {
     std::uint32_t rings_space = 0;  ///< number of a CardSpace
     std::uint64_t rings = 0;        ///< the receives, then the sends

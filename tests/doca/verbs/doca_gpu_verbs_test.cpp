@@ -211,7 +211,7 @@ TEST_P(DocaGpuVerbsTest, AReceiveTellsItsBytes) {
   EXPECT_EQ(doca_gpu_dev_verbs_poll_cq_at(&peer_.handle.cq_rq, 0), 0);
 }
 
-/// As programs do that place their entries themselves.
+/// Some programs place their entries themselves.
 TEST_P(DocaGpuVerbsTest, EntriesCanBePlacedWithoutAReservation) {
   card_.start();
   for (std::size_t round = 0; round < kRounds; ++round) {

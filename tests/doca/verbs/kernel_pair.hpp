@@ -38,7 +38,7 @@ class KernelPair {
   std::vector<std::uint64_t> send_marks_;
   std::vector<std::uint64_t> receive_marks_;
   kernels::rdma::SharedSendState send_state_{};
-  kernels::rdma::SharedReceiveState receive_state_{};
+  kernels::rdma::CommonReceiveState receive_state_{};
 
  public:
   kernels::rdma::test::ModelPair model;

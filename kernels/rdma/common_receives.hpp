@@ -15,7 +15,7 @@
 namespace offload::kernels::rdma {
 
 /// Shared by the threads, zero at first. In their memory, such as the GPU's.
-struct alignas(64) SharedReceiveState {
+struct alignas(64) CommonReceiveState {
   alignas(64) std::uint64_t under_way;  ///< receives that were taken and are not completed
   alignas(64) std::uint64_t reserved;   ///< the next position
   alignas(64) std::uint64_t ringing;    ///< 1: a thread publishes
@@ -25,16 +25,16 @@ struct alignas(64) SharedReceiveState {
   std::uint64_t error;                  ///< of the first that failed, as QueueError's word
 };
 
-struct SharedReceives {
+struct CommonReceives {
   ReceiveQueue queue;
-  SharedReceiveState* state;
+  CommonReceiveState* state;
   std::uint64_t* marks;  ///< one for each entry: the position behind it once it is written
 };
 
 /// Takes up to this number of completions, unless another thread does so. Returns the number.
-OFFLOAD_HOST_DEVICE inline std::uint32_t take_completions(const SharedReceives& receives) {
+OFFLOAD_HOST_DEVICE inline std::uint32_t take_completions(const CommonReceives& receives) {
   constexpr std::uint32_t kMost = 32;
-  SharedReceiveState& state = *receives.state;
+  CommonReceiveState& state = *receives.state;
   if (exchange_seq_cst(&state.looking, 1) != 0) return 0;
   std::uint64_t polled = load_acquire(&state.polled);
   Completion completion{};
@@ -59,8 +59,8 @@ OFFLOAD_HOST_DEVICE inline std::uint32_t take_completions(const SharedReceives& 
 
 /// Hands receives that are written without a gap to the card, until there are none or another
 /// thread does so. The orders are those of SharedQueue's publish_filled().
-OFFLOAD_HOST_DEVICE inline void publish_filled(const SharedReceives& receives) {
-  SharedReceiveState& state = *receives.state;
+OFFLOAD_HOST_DEVICE inline void publish_filled(const CommonReceives& receives) {
+  CommonReceiveState& state = *receives.state;
   const std::uint64_t mask = receives.queue.entries - 1;
   std::uint64_t end = 0;
   do {
@@ -78,10 +78,10 @@ OFFLOAD_HOST_DEVICE inline void publish_filled(const SharedReceives& receives) {
 
 /// Posts a receive and sets its position. WorkResult::pending: there is no room until completions
 /// are taken; WorkResult::failed: the queue is in error.
-OFFLOAD_HOST_DEVICE inline WorkResult post_receive(const SharedReceives& receives,
+OFFLOAD_HOST_DEVICE inline WorkResult post_receive(const CommonReceives& receives,
                                                    const LocalBuffer& buffer,
                                                    std::uint64_t& position) {
-  SharedReceiveState& state = *receives.state;
+  CommonReceiveState& state = *receives.state;
   if (load_acquire(&state.error) != 0) return WorkResult::failed;
   if (fetch_add_acq_rel(&state.under_way, 1) + 1 > receives.queue.entries) {
     fetch_add_acq_rel(&state.under_way, std::uint64_t{0} - 1);
@@ -96,7 +96,7 @@ OFFLOAD_HOST_DEVICE inline WorkResult post_receive(const SharedReceives& receive
 }
 
 /// Returns whether the receive at `position` and all earlier ones are completed.
-OFFLOAD_HOST_DEVICE inline bool is_received(const SharedReceives& receives,
+OFFLOAD_HOST_DEVICE inline bool is_received(const CommonReceives& receives,
                                             std::uint64_t position) {
   return load_acquire(&receives.state->polled) > position;
 }
