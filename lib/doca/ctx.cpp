@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
 #include <utility>
 
 #include "core/log.hpp"
@@ -14,8 +17,23 @@ doca_ctx::~doca_ctx() {
 }
 
 void doca_ctx::connect_alone() {
-  own_engine_ = std::make_unique<doca_pe>();
+  own_engine_ = std::make_shared<doca_pe>();
   own_engine_->connect(*this);
+}
+
+bool doca_ctx::idles_alone(doca_ctx& ctx) noexcept {
+  constexpr auto kLongest = std::chrono::seconds(30);  // it takes some milliseconds
+  // The program's callback may destroy the context, but not its engine.
+  const std::shared_ptr<doca_pe> engine = ctx.own_engine_;
+  if (!engine || engine->in_turn) return false;
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+  while (!engine->contexts.empty() && ctx.state != DOCA_CTX_STATE_IDLE) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    if (doca_pe_progress(engine.get()) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  return true;
 }
 
 void doca_ctx::change_state(doca_ctx_states to) noexcept {
@@ -112,7 +130,8 @@ doca_error_t doca_ctx_stop(doca_ctx* ctx) {
   if (ctx->pe == nullptr) return DOCA_ERROR_NOT_CONNECTED;
   if (ctx->state == DOCA_CTX_STATE_IDLE) return DOCA_SUCCESS;
   if (ctx->state == DOCA_CTX_STATE_STOPPING) return DOCA_ERROR_IN_PROGRESS;
-  return ctx->stop() ? DOCA_SUCCESS : DOCA_ERROR_IN_PROGRESS;
+  if (ctx->stop()) return DOCA_SUCCESS;
+  return doca_ctx::idles_alone(*ctx) ? DOCA_SUCCESS : DOCA_ERROR_IN_PROGRESS;
 }
 
 doca_error_t doca_ctx_get_state(const doca_ctx* ctx, doca_ctx_states* state) {

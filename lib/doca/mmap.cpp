@@ -129,11 +129,28 @@ memory::Range range_of(const doca_mmap& mmap) {
 
 std::optional<MemoryUse> MemoryUse::find(std::uint32_t key, std::uint64_t address,
                                          std::uint64_t length) noexcept {
+  return find(key, address, length, false);
+}
+
+std::optional<MemoryUse> MemoryUse::find_remote(std::uint32_t key, std::uint64_t address,
+                                                std::uint64_t length) noexcept {
+  return find(key, address, length, true);
+}
+
+const memory::MemoryKey& MemoryUse::key(const memory::Registrar& registrar) const {
+  const memory::MemoryKey* const found = region_->key(registrar, 0);
+  if (found != nullptr) return *found;
+  throw core::Error(core::ErrorCode::invalid_value, "an mmap without the device of the context");
+}
+
+std::optional<MemoryUse> MemoryUse::find(std::uint32_t key, std::uint64_t address,
+                                         std::uint64_t length, bool is_remote) noexcept {
   KeysOfMmaps& all = keys();
   const std::lock_guard lock(all.mutex);
   const auto found = all.mmaps.find(key);
   if (found == all.mmaps.end()) return std::nullopt;
   doca_mmap& mmap = *found->second;
+  if (mmap.is_imported != is_remote) return std::nullopt;
   const auto begin = reinterpret_cast<std::uintptr_t>(mmap.memory.data());
   if (address < begin || address - begin > mmap.memory.size() ||
       length > mmap.memory.size() - (address - begin)) {
@@ -317,6 +334,7 @@ doca_error_t doca_mmap_create_from_export(const doca_data* user_data, const void
     made->is_imported = true;
     if (user_data != nullptr) made->user_data = *user_data;
     import(*made, {static_cast<const std::byte*>(export_desc), export_desc_len});
+    if (made->region->ranges().front().location == Location::peer) add_key(*made);
     *mmap = made.release();
   });
 }

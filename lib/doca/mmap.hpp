@@ -18,12 +18,16 @@
 namespace offload::doca {
 
 /// A use of bytes of an mmap's region that a kernel names by the mmap's key: the mmap cannot be
-/// stopped meanwhile. Any thread.
+/// stopped meanwhile. The bytes of an mmap that a peer exported are not there, only their addresses
+/// are. Any thread.
 class MemoryUse {
  public:
   /// Returns none if no started mmap has that key, or the bytes are not in it.
   static std::optional<MemoryUse> find(std::uint32_t key, std::uint64_t address,
                                        std::uint64_t length) noexcept;
+  /// The same for a started mmap that a peer exported for RDMA.
+  static std::optional<MemoryUse> find_remote(std::uint32_t key, std::uint64_t address,
+                                              std::uint64_t length) noexcept;
   MemoryUse(MemoryUse&& other) noexcept
       : region_(std::exchange(other.region_, nullptr)), bytes_(other.bytes_) {}
   MemoryUse& operator=(MemoryUse other) noexcept {
@@ -35,15 +39,24 @@ class MemoryUse {
     if (region_ != nullptr) region_->remove_user();
   }
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+  [[nodiscard]] memory::Access access() const noexcept { return region_->access(); }
   [[nodiscard]] bool is_writable() const noexcept {
-    return memory::includes(region_->access(), memory::Access::local_write);
+    return memory::includes(access(), memory::Access::local_write);
   }
+  /// Returns the key by which a device names the bytes. Throws Error (invalid_value) if the mmap
+  /// was not started with it.
+  [[nodiscard]] const memory::MemoryKey& key(const memory::Registrar& registrar) const;
+  /// Returns the key by which the peer's device names them.
+  [[nodiscard]] std::uint32_t key_of_peer() const noexcept { return region_->ranges().front().key; }
 
  private:
   MemoryUse(memory::MemoryRegion& region, std::span<std::byte> bytes) noexcept
       : region_(&region), bytes_(bytes) {
     region.add_user();
   }
+
+  static std::optional<MemoryUse> find(std::uint32_t key, std::uint64_t address,
+                                       std::uint64_t length, bool is_remote) noexcept;
 
   memory::MemoryRegion* region_;
   std::span<std::byte> bytes_;

@@ -73,8 +73,11 @@ struct doca_ctx {
 
   /// Sets the GPU whose kernels use it. Returns false if none can. It is idle.
   virtual bool set_gpu(doca_gpu&) { return false; }
-  /// Connects one that runs alone to an engine of its own. Throws Error.
+  /// Connects one that runs alone to its own engine. Throws Error.
   void connect_alone();
+  /// Turns the engine of a context that runs alone until the context is idle, or destroyed. Returns
+  /// whether it is; half a minute is the limit.
+  static bool idles_alone(doca_ctx& ctx) noexcept;
   /// Starts the context. Returns whether it is running; it is starting otherwise, unless the
   /// program's callback has stopped or destroyed it. Throws Error.
   bool start();
@@ -101,7 +104,7 @@ struct doca_ctx {
                            offload::progress::Context::State from,
                            offload::progress::Context::State to, void* ctx);
 
-  std::unique_ptr<doca_pe> own_engine_;  ///< of one that runs alone
+  std::shared_ptr<doca_pe> own_engine_;  ///< of one that runs alone
   doca_task* first_ended_ = nullptr;
   doca_task* last_ended_ = nullptr;
   std::size_t ended_ = 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -22,6 +23,7 @@ ibv_device native_device{};
 ibv_device* device_list[2] = {&native_device, nullptr};
 
 bool fails(const char* call) {
+  const std::lock_guard lock(fake_mutex());
   const auto number = static_cast<int>(state.calls.size());
   state.calls.emplace_back(call);
   if (number != state.fail_at && state.fail_call != call) return false;
@@ -61,7 +63,7 @@ void put_byte(int fd) {
 }
 
 Posted posted(std::uint64_t id, const ibv_sge* list, int count) {
-  Posted result{{}, {list, list + count}};
+  Posted result{{}, {list, list + count}, {}};
   result.send.wr_id = id;
   return result;
 }
@@ -76,6 +78,7 @@ ibv_wc told(const FakeQueuePair& queue, std::uint64_t id, ibv_wc_status status) 
 }
 
 int poll_cq(ibv_cq* cq, int count, ibv_wc* into) {
+  const std::lock_guard lock(fake_mutex());
   if (state.on_poll) state.on_poll();
   if (fails("poll_cq")) return -1;
   int taken = 0;
@@ -93,13 +96,20 @@ int req_notify_cq(ibv_cq*, int) {
 }
 
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  const std::lock_guard lock(fake_mutex());
   auto& queue = *reinterpret_cast<FakeQueuePair*>(qp);
   ++state.doorbells;
   for (; wr != nullptr; wr = wr->next) {
     *bad = wr;
     if (fails("post_send")) return state.fail_with;
     queue.sends.push_back(posted(wr->wr_id, wr->sg_list, wr->num_sge));
-    queue.sends.back().send = *wr;
+    Posted& added = queue.sends.back();
+    added.send = *wr;
+    if ((wr->send_flags & IBV_SEND_INLINE) == 0) continue;
+    for (const ibv_sge& piece : added.pieces) {
+      const auto* const from = std::bit_cast<const std::byte*>(piece.addr);
+      added.inlined.insert(added.inlined.end(), from, from + piece.length);
+    }
   }
   return 0;
 }
@@ -116,6 +126,7 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 }
 
 int post_srq_recv(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  const std::lock_guard lock(fake_mutex());
   ++state.doorbells;
   for (; wr != nullptr; wr = wr->next) {
     *bad = wr;
@@ -132,6 +143,11 @@ void flush(FakeQueuePair& queue) {
 }
 
 }  // namespace
+
+std::recursive_mutex& fake_mutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
 
 FakeVerbs& fake() {
   return state;
@@ -338,6 +354,7 @@ int ibv_destroy_srq(ibv_srq* srq) {
 }
 
 ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  const std::lock_guard lock(fake_mutex());
   auto* const queue = make<FakeQueuePair>("ibv_create_qp");
   if (queue == nullptr) return nullptr;
   queue->native.context = pd->context;
@@ -349,6 +366,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   return &queue->native;
 }
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+  const std::lock_guard lock(fake_mutex());
   auto& queue = *reinterpret_cast<FakeQueuePair*>(qp);
   if (fails("ibv_modify_qp")) return state.fail_with;
   queue.attributes = masked(*attributes, mask);
@@ -368,6 +386,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr* ini
   return positive("ibv_query_qp");
 }
 int ibv_destroy_qp(ibv_qp* qp) {
+  const std::lock_guard lock(fake_mutex());
   if (state.on_destroy) state.on_destroy(*reinterpret_cast<FakeQueuePair*>(qp));
   // Completions that were not taken are gone, also those of shared receives, as with mlx5.
   std::erase_if(state.completions, [&](const ibv_wc& told) { return told.qp_num == qp->qp_num; });

@@ -3,10 +3,12 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@ namespace offload::rdma::test {
 struct Posted {
   ibv_send_wr send{};  ///< of a receive, wr_id alone
   std::vector<ibv_sge> pieces;
+  std::vector<std::byte> inlined;  ///< the bytes of a send with IBV_SEND_INLINE
 };
 
 struct FakeQueuePair {
@@ -93,5 +96,8 @@ struct FakeVerbs {
 
 FakeVerbs& fake();
 void reset_fake();
+/// Locked by each call of a data path and by changes of queue pairs: a test whose library has a
+/// thread for them locks it around the fake's members, and on_poll has it.
+std::recursive_mutex& fake_mutex();
 
 }  // namespace offload::rdma::test

@@ -36,6 +36,8 @@ struct doca_rdma;
 struct doca_rdma_connection;
 /// An address of a peer that listens.
 struct doca_rdma_addr;
+/// The context for kernels: doca_gpunetio_dev_rdma.cuh.
+struct doca_gpu_dev_rdma;
 
 /// DC is a transport of NVIDIA's cards, which is not supported.
 enum doca_rdma_transport_type { DOCA_RDMA_TRANSPORT_TYPE_RC = 0, DOCA_RDMA_TRANSPORT_TYPE_DC = 1 };
@@ -61,6 +63,10 @@ doca_error_t doca_rdma_create(struct doca_dev *dev, struct doca_rdma **rdma);
 doca_error_t doca_rdma_destroy(struct doca_rdma *rdma);
 /// NULL for NULL.
 struct doca_ctx *doca_rdma_as_ctx(struct doca_rdma *rdma);
+/// Sets the handle for kernels, which use the context instead of tasks after
+/// doca_ctx_set_datapath_on_gpu(). It is valid until the next start or the context's end.
+/// DOCA_ERROR_BAD_STATE if the context was not started with a data path on a GPU.
+doca_error_t doca_rdma_get_gpu_handle(struct doca_rdma *rdma, struct doca_gpu_dev_rdma **gpu_rdma);
 
 /// Sets what peers may do to memory whose exports they have: flags of doca_access_flag, local ones
 /// and those of RDMA. DOCA_ERROR_INVALID_VALUE for others. Default: nothing.

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <memory>
 #include <tuple>
+#include <utility>
 
 #include "doca/mmap.hpp"
 #include "doca/rdma/rdma.hpp"
@@ -35,7 +37,15 @@ void doca_rdma::configure() {
   chosen.connection.queues.max_recv_wr = 1;
   const auto& receives = std::get<TaskKind<doca_rdma_task_receive>>(kinds).tasks;
   chosen.receives = receives.is_configured() ? receive_queue : 0;
-  endpoint.configure(device.get()->rdma(), chosen);
+  std::unique_ptr<RdmaKernelPath> kernels;
+  if (gpu) {
+    chosen.connection.queues.max_inline_data = OFFLOAD_GPU_RDMA_INLINE;
+    kernels = std::make_unique<RdmaKernelPath>(
+        *gpu->get(), device.get()->rdma(),
+        RdmaKernelPath::Sizes{chosen.most_connections, chosen.connection.queues.max_send_wr,
+                              receive_queue});
+  }
+  endpoint.configure(device.get()->rdma(), chosen, std::move(kernels));
 }
 
 doca_error_t doca_rdma_create(doca_dev* dev, doca_rdma** rdma) {
@@ -56,6 +66,14 @@ doca_error_t doca_rdma_destroy(doca_rdma* rdma) {
 
 doca_ctx* doca_rdma_as_ctx(doca_rdma* rdma) {
   return rdma;
+}
+
+doca_error_t doca_rdma_get_gpu_handle(doca_rdma* rdma, doca_gpu_dev_rdma** gpu_rdma) {
+  if (any_null(rdma, gpu_rdma)) return DOCA_ERROR_INVALID_VALUE;
+  const RdmaKernelPath* const kernels = rdma->endpoint.kernels();
+  if (kernels == nullptr) return DOCA_ERROR_BAD_STATE;
+  *gpu_rdma = static_cast<doca_gpu_dev_rdma*>(kernels->handle());
+  return DOCA_SUCCESS;
 }
 
 doca_error_t doca_rdma_set_permissions(doca_rdma* rdma, uint32_t permissions) {

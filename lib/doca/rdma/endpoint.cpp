@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -19,8 +20,11 @@ RdmaEndpoint::~RdmaEndpoint() {
   clear();
 }
 
-void RdmaEndpoint::configure(RdmaDevice& device, const RdmaEndpointOptions& options) {
+void RdmaEndpoint::configure(RdmaDevice& device, const RdmaEndpointOptions& options,
+                             std::unique_ptr<RdmaKernelPath> kernels) {
   expect_idle("be configured");
+  clear();
+  kernels_ = std::move(kernels);
   device_ = &device;
   options_ = options;
 }
@@ -37,6 +41,7 @@ void RdmaEndpoint::clear() noexcept {
 
 progress::Context::Step RdmaEndpoint::on_start() {
   clear();
+  if (kernels_) return Step::done;
   const rdma::QueuePairOptions& queues = options_.connection.queues;
   const bool shares = options_.receives != 0;
   const std::uint32_t each = queues.max_send_wr + (shares ? 0 : queues.max_recv_wr);
@@ -72,9 +77,18 @@ void RdmaEndpoint::start(doca_rdma_connection& connection, const rdma::PathOptio
   rdma::ConnectionOptions options = options_.connection;
   if (path != nullptr) static_cast<rdma::PathOptions&>(options) = *path;
   if (receives_) options.queues.srq = receives_->queue();
+  if (kernels_) options.queues.srq = &kernels_->receives();
   const rdma::SharedObjects objects{device_->device, device_->domain, device_->registrar,
-                                    *completions_};
+                                    kernels_ ? kernels_->completions() : *completions_};
   connection.connection.emplace(objects, options, "rdma connection");
+  if (kernels_) {
+    connection.connection->set_connection_callback(
+        [path = kernels_.get()](const rdma::Connection& of, bool connected) {
+          const rdma::QueuePair* const pair = of.queue_pair();
+          if (pair == nullptr) return;
+          connected ? path->attach(*pair) : path->detach(*pair);
+        });
+  }
   connection.connection->connect(*engine());
   connection.connection->start();
   last_of_number_[connection.connection->queue_pair()->qp_num()] = &connection;

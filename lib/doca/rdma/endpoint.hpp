@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "doca/include/doca_rdma.h"
+#include "doca/rdma/kernel_path.hpp"
 #include "doca/rdma/rdma_device.hpp"
 #include "progress/context.hpp"
 #include "rdma/verbs/completion_loop.hpp"
@@ -39,8 +40,10 @@ class RdmaEndpoint final : public progress::Context {
   RdmaEndpoint();
   ~RdmaEndpoint() override;
 
-  /// Configures it, while it is idle. The device outlives it.
-  void configure(RdmaDevice& device, const RdmaEndpointOptions& options);
+  /// Configures it, while it is idle. The device outlives it. `kernels`: the data path of kernels,
+  /// or null for tasks; that of an earlier start ends.
+  void configure(RdmaDevice& device, const RdmaEndpointOptions& options,
+                 std::unique_ptr<RdmaKernelPath> kernels);
 
   /// Makes a connection and starts it. `path`: that of a connection request, if there is one.
   /// Throws Error: full with as many connections as it may have, and the errors of a connection.
@@ -57,6 +60,12 @@ class RdmaEndpoint final : public progress::Context {
     if (state() == State::running) request_turn();
   }
 
+  /// The data path of kernels of the last start; null: there is none.
+  [[nodiscard]] const RdmaKernelPath* kernels() const noexcept { return kernels_.get(); }
+  /// Ends the calls of kernels.
+  void end_kernels() noexcept {
+    if (kernels_) kernels_->end();
+  }
   /// The receives that its connections share; null without.
   [[nodiscard]] rdma::SharedReceives* receives() noexcept {
     return receives_ ? &*receives_ : nullptr;
@@ -90,6 +99,7 @@ class RdmaEndpoint final : public progress::Context {
 
   RdmaDevice* device_ = nullptr;
   RdmaEndpointOptions options_;
+  std::unique_ptr<RdmaKernelPath> kernels_;          ///< outlives the connections
   std::optional<rdma::CompletionLoop> completions_;  ///< since the last start, as all below
   std::optional<rdma::SharedReceives> receives_;
   std::vector<std::unique_ptr<doca_rdma_connection>> connections_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <tuple>
 
 #include "core/log.hpp"
@@ -155,8 +156,15 @@ struct doca_rdma final : doca_ctx {
   [[nodiscard]] std::size_t submitted() noexcept override { return endpoint.submitted(); }
   void flush() noexcept override { endpoint.flush_all(); }
   void configure() override;
+  bool set_gpu(doca_gpu& to) override {
+    gpu.emplace(to);
+    return true;
+  }
+  [[nodiscard]] bool runs_alone() const noexcept override { return gpu.has_value(); }
+  void became_idle() noexcept override { endpoint.end_kernels(); }
 
   offload::doca::DeviceUse device;
+  std::optional<offload::doca::GpuUse> gpu;  ///< of the data path; none: tasks
   offload::doca::RdmaEndpointOptions options;
   std::uint32_t permissions = DOCA_ACCESS_FLAG_LOCAL_READ_WRITE;
   std::uint32_t receive_queue = 128;
@@ -253,6 +261,7 @@ doca_error_t allocate_task(doca_rdma* rdma, doca_rdma_connection* connection,
   if (rdma->state != DOCA_CTX_STATE_RUNNING || !kind.tasks.is_configured()) {
     return DOCA_ERROR_BAD_STATE;
   }
+  if (rdma->gpu) return DOCA_ERROR_NOT_SUPPORTED;
   if (connection->rdma != rdma) return DOCA_ERROR_INVALID_VALUE;
   if (!connection->connection) return DOCA_ERROR_BAD_STATE;
   Self* const allocated = kind.tasks.allocate_for(*connection->connection, *rdma, user_data);
