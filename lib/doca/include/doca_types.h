@@ -23,6 +23,8 @@ typedef uint32_t doca_be32_t;
 /// A file descriptor that becomes readable when there is work.
 typedef int doca_event_handle_t;
 #define doca_event_invalid_handle (-1)
+/// Bytes of an address of an RDMA port.
+#define DOCA_GID_BYTE_LENGTH 16
 
 /// Rights to the memory of an mmap. Local rights are those of this process; PCI rights are those of
 /// the other side of PCI, which is another process of this machine here.

@@ -26,8 +26,6 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-#define DOCA_GID_BYTE_LENGTH 16
-
 struct doca_verbs_context;
 struct doca_verbs_pd;
 struct doca_verbs_cq;
