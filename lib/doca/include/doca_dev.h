@@ -23,9 +23,10 @@ extern "C" {
 #define DOCA_DEVINFO_IFACE_NAME_SIZE 256
 #define DOCA_DEVINFO_IBDEV_NAME_SIZE 64
 #define DOCA_DEVINFO_REP_PCI_ADDR_SIZE 13
+#define DOCA_DEVINFO_REP_VUID_SIZE 128
+/// The bytes of addresses.
 #define DOCA_DEVINFO_IPV4_ADDR_SIZE 4
 #define DOCA_DEVINFO_IPV6_ADDR_SIZE 16
-#define DOCA_DEVINFO_REP_VUID_SIZE 128
 
 struct doca_devinfo;
 struct doca_devinfo_rep;
