@@ -76,7 +76,7 @@ enum {
   DOCA_GPUNETIO_MLX5_OPCODE_RDMA_READ = 0x10
 };
 
-/// Whether an entry makes a completion.
+/// Flags of an entry: when it makes a completion.
 enum doca_gpu_dev_verbs_wqe_ctrl_flags {
   DOCA_GPUNETIO_MLX5_WQE_CTRL_CQ_ERROR_UPDATE = 0,  ///< if it fails
   DOCA_GPUNETIO_MLX5_WQE_CTRL_CQ_UPDATE = 8
