@@ -19,6 +19,11 @@ doca_error_t get(Handle* buf, Value* value, Function of) noexcept {
   return DOCA_SUCCESS;
 }
 
+doca_error_t set_data_len(Buffer& buffer, std::size_t length) noexcept {
+  const bool fits = buffer.set_data(buffer.headroom().size(), length);
+  return fits ? DOCA_SUCCESS : DOCA_ERROR_INVALID_VALUE;
+}
+
 Buffer* last_of(Buffer& first) noexcept {
   Buffer* last = &first;
   while (last->next() != nullptr) last = last->next();
@@ -79,14 +84,14 @@ doca_error_t doca_buf_set_data(doca_buf* buf, void* data, size_t data_len) {
 
 doca_error_t doca_buf_set_data_len(doca_buf* buf, size_t data_len) {
   Buffer* const buffer = buffer_of(buf);
-  if (buffer == nullptr || !buffer->set_data(buffer->headroom().size(), data_len)) {
-    return DOCA_ERROR_INVALID_VALUE;
-  }
-  return DOCA_SUCCESS;
+  if (buffer == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  return set_data_len(*buffer, data_len);
 }
 
 doca_error_t doca_buf_reset_data_len(doca_buf* buf) {
-  return doca_buf_set_data_len(buf, 0);
+  Buffer* const buffer = buffer_of(buf);
+  if (buffer == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  return set_data_len(*buffer, 0);
 }
 
 doca_error_t doca_buf_chain_list(doca_buf* list1, doca_buf* list2) {

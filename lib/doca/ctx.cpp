@@ -62,7 +62,7 @@ void doca_ctx::follow_start(Context&, Context::State from, Context::State to, vo
   self.pe->stopping.push_back(&self);  // there is room; the end of the turn makes it idle
 }
 
-void doca_ctx::task_ended(doca_task& task, doca_error_t status, bool may_stop) noexcept {
+void doca_ctx::task_ended_otherwise(doca_task& task, doca_error_t status, bool may_stop) noexcept {
   task.status = status;
   // The context is in its stop(), which may be a call of the program: the callback has to wait.
   if (state == DOCA_CTX_STATE_STOPPING) {

@@ -34,6 +34,10 @@ void doca_pe::connect(doca_ctx& ctx) {
   ctx.pe = this;
 }
 
+offload::core::Status doca_task::submit(bool flush) noexcept {
+  return submit_to<offload::progress::Context>(*this, flush);
+}
+
 bool doca_pe::settle() noexcept {
   bool worked = false;
   // By index: a callback may stop further contexts.
@@ -57,14 +61,8 @@ doca_error_t submit(doca_task* task, bool flush) noexcept {
   if (task == nullptr) return DOCA_ERROR_INVALID_VALUE;
   if (task->task == nullptr || task->in_flight()) return DOCA_ERROR_BAD_STATE;
   if (task->ctx->state != DOCA_CTX_STATE_RUNNING) return DOCA_ERROR_BAD_STATE;
-  core::Status status = task->prepare();
+  const core::Status status = task->submit(flush);
   if (!status.ok()) return to_doca(status);
-  progress::Context& context = task->task->context();
-  status = flush ? context.submit(*task->task) : context.submit_unflushed(*task->task);
-  if (!status.ok()) {
-    task->let_go();
-    return to_doca(status);
-  }
   task->status = DOCA_SUCCESS;
   return DOCA_SUCCESS;
 }

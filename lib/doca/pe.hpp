@@ -18,6 +18,9 @@ struct doca_task {
   /// Gives the library's task what the program set: called before each submission. An error means
   /// that the arguments are invalid.
   virtual offload::core::Status prepare() noexcept = 0;
+  /// Prepares and submits the library's task. Overridden where the class of its context is known,
+  /// so that the compiler sees what it calls.
+  virtual offload::core::Status submit(bool flush) noexcept;
   /// Drops what prepare() took.
   virtual void let_go() noexcept = 0;
   /// Calls the program's callback for the end.
@@ -41,6 +44,21 @@ struct doca_task {
  protected:
   ~doca_task() = default;
 };
+
+namespace offload::doca {
+
+/// The body of doca_task::submit() for a task of a context of that class.
+template <class ContextOfTask, class DocaTask>
+core::Status submit_to(DocaTask& task, bool flush) noexcept {
+  core::Status status = task.prepare();
+  if (!status.ok()) return status;
+  auto& context = static_cast<ContextOfTask&>(task.task->context());
+  status = flush ? context.submit(*task.task) : context.submit_unflushed(*task.task);
+  if (!status.ok()) task.let_go();
+  return status;
+}
+
+}  // namespace offload::doca
 
 /// A context of the C interface beside the context of the library that it stands for.
 ///
@@ -83,7 +101,14 @@ struct doca_ctx {
   bool start();
   /// For a receiver: reports the end of a task with `status`, or keeps it for the end of the turn.
   /// `may_stop`: a failure stops the context, if failures do.
-  void task_ended(doca_task& task, doca_error_t status, bool may_stop = true) noexcept;
+  template <class DocaTask>
+  void task_ended(DocaTask& task, doca_error_t status, bool may_stop = true) noexcept {
+    if (status != DOCA_SUCCESS || state == DOCA_CTX_STATE_STOPPING) {
+      return task_ended_otherwise(task, status, may_stop);
+    }
+    task.status = status;
+    task.call_back();
+  }
   /// Stops a running context. Returns whether it is idle.
   bool stop() noexcept;
   void change_state(doca_ctx_states to) noexcept;
@@ -100,6 +125,8 @@ struct doca_ctx {
   std::size_t graph_nodes = 0;  ///< of graphs, which run tasks of it
 
  private:
+  /// The same for a failure and in a stop.
+  void task_ended_otherwise(doca_task& task, doca_error_t status, bool may_stop) noexcept;
   static void follow_start(offload::progress::Context& context,
                            offload::progress::Context::State from,
                            offload::progress::Context::State to, void* ctx);

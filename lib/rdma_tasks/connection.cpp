@@ -52,10 +52,6 @@ Connection::~Connection() {
   end();
 }
 
-bool Connection::connected() const noexcept {
-  return state() == State::running && queue_ && !failed_ && queue_->state() == IBV_QPS_RTS;
-}
-
 progress::Context::Step Connection::on_start() {
   pairing_.emplace(objects_.device, options_);
   const CompletionQueue& completions = objects_.completions.queue();

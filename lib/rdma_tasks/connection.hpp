@@ -64,7 +64,9 @@ class Connection final : public progress::Context, CompletionHandler {
   void connect_to(const ConnectionDescriptor& peer,
                   std::optional<std::uint32_t> sq_psn = std::nullopt);
   /// Returns whether it accepts operations: from connect_to until one fails, or stop().
-  [[nodiscard]] bool connected() const noexcept;
+  [[nodiscard]] bool connected() const noexcept {
+    return state() == State::running && queue_ && !failed_ && queue_->state() == IBV_QPS_RTS;
+  }
   /// Called when connected() becomes true, at the end of connect_to, and when it becomes false: by
   /// a failure or by stop(). It must not throw, nor destroy the connection. Throws Error
   /// (bad_state) unless it is idle.

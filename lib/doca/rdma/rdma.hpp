@@ -49,6 +49,9 @@ struct RdmaTaskOf : doca_task {
   using Library = LibraryTask;
 
   core::Status prepare() noexcept final;
+  core::Status submit(bool flush) noexcept final {
+    return submit_to<typename LibraryTask::ContextType>(*this, flush);
+  }
   void let_go() noexcept final {
     source_held.drop();
     destination_held.drop();

@@ -1,6 +1,6 @@
 #include <arpa/inet.h>
 
-#include <optional>
+#include <span>
 #include <tuple>
 
 #include "doca/rdma/rdma.hpp"
@@ -14,28 +14,27 @@ using offload::rdma::RemoteAddress;
 
 namespace {
 
-/// Returns the place in a peer's memory of `at`, a part of a buffer; nothing unless it is one
+/// Sets the place in a peer's memory of `at`, a part of a buffer. Returns false unless it is one
 /// buffer of such memory.
-std::optional<RemoteAddress> place_of(const Buffer& buffer,
-                                      std::span<const std::byte> at) noexcept {
+bool set_place(RemoteAddress& place, const Buffer& buffer, std::span<const std::byte> at) noexcept {
   const offload::memory::Range& range = buffer.memory();
-  if (range.location != offload::memory::Location::peer || buffer.next() != nullptr) {
-    return std::nullopt;
-  }
-  const auto offset = static_cast<std::uint64_t>(at.data() - range.address);
-  return RemoteAddress(offload::memory::remote_range_of(buffer), offset,
-                       buffer.region().access() & offload::memory::kRemoteAccess);
+  if (range.location != offload::memory::Location::peer || buffer.next() != nullptr) return false;
+  place.range = offload::memory::remote_range_of(buffer);
+  place.offset = static_cast<std::uint64_t>(at.data() - range.address);
+  place.granted = buffer.region().access() & offload::memory::kRemoteAccess;
+  return true;
 }
 
 /// Gives a write its source, and a destination that has room for it.
 template <class Task>
 Status take_write(Task& task) noexcept {
   Buffer* const from = task.source_held.get();
-  Buffer* const to = task.destination_held.get();
-  const auto place = place_of(*to, to->tailroom());
-  if (!place || from->total_length() > to->tailroom().size()) return ErrorCode::invalid_value;
+  const Buffer& to = *task.destination_held.get();
+  const auto room = to.tailroom();
+  if (!set_place(task.own().to, to, room) || from->total_length() > room.size()) {
+    return ErrorCode::invalid_value;
+  }
   task.own().source = from;
-  task.own().to = *place;
   return {};
 }
 
@@ -114,9 +113,7 @@ Status doca_rdma_task_read::take() noexcept {
     return ErrorCode::invalid_value;
   }
   const Buffer& from = *source_held.get();
-  const auto place = place_of(from, from.data());
-  if (!place) return ErrorCode::invalid_value;
-  own().from = *place;
+  if (!set_place(own().from, from, from.data())) return ErrorCode::invalid_value;
   own().length = from.data().size();
   own().destination = destination_held.get();
   return {};

@@ -28,7 +28,7 @@ std::size_t Buffer::element_count() const noexcept {
   return count;
 }
 
-std::size_t Buffer::total_length() const noexcept {
+std::size_t Buffer::length_of_list() const noexcept {
   std::size_t length = 0;
   for (const Buffer* buffer = this; buffer != nullptr; buffer = buffer->next_) {
     length += buffer->data_length_;
@@ -53,14 +53,13 @@ bool Buffer::fits(std::size_t most_elements) const noexcept {
   return buffer == nullptr;
 }
 
-void BufferRef::reset() noexcept {
-  Buffer* buffer = std::exchange(buffer_, nullptr);
-  while (buffer != nullptr && --buffer->references_ == 0) {
+void BufferRef::give_back(Buffer* buffer) noexcept {
+  do {
     Buffer* const next = std::exchange(buffer->next_, nullptr);
     if (next != nullptr) next->has_former_ = false;
     if (buffer->owner_ != nullptr) buffer->owner_->give_back(*buffer);
     buffer = next;
-  }
+  } while (buffer != nullptr && --buffer->references_ == 0);
 }
 
 }  // namespace offload::memory

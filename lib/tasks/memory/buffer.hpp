@@ -105,7 +105,9 @@ class Buffer {
   /// The number of buffers from this one to the end of the list.
   [[nodiscard]] std::size_t element_count() const noexcept;
   /// The bytes of data in them.
-  [[nodiscard]] std::size_t total_length() const noexcept;
+  [[nodiscard]] std::size_t total_length() const noexcept {
+    return next_ == nullptr ? data_length_ : length_of_list();
+  }
   /// Returns whether there are at most `most_elements`, such as the max_sge of a device.
   [[nodiscard]] bool fits(std::size_t most_elements) const noexcept;
   /// Returns whether the processor can access all of them: none is in memory of a device, of
@@ -126,6 +128,8 @@ class Buffer {
  private:
   friend class BufferRef;
   friend class BufferStack;
+
+  [[nodiscard]] std::size_t length_of_list() const noexcept;
 
   MemoryRegion* region_ = nullptr;
   BufferOwner* owner_ = nullptr;  ///< null once the owner is destroyed
@@ -166,7 +170,10 @@ class BufferRef {
   [[nodiscard]] Buffer* release() noexcept { return std::exchange(buffer_, nullptr); }
 
   /// Drops the reference.
-  void reset() noexcept;
+  void reset() noexcept {
+    Buffer* const buffer = std::exchange(buffer_, nullptr);
+    if (buffer != nullptr && --buffer->references_ == 0) give_back(buffer);
+  }
 
   [[nodiscard]] Buffer* get() const noexcept { return buffer_; }
   Buffer* operator->() const noexcept { return buffer_; }
@@ -178,6 +185,8 @@ class BufferRef {
   friend class BufferStack;
   /// Adopts a reference that is already counted.
   explicit BufferRef(Buffer* counted) noexcept : buffer_(counted) {}
+  /// Returns a buffer without references to its owner, and what it alone referred to.
+  static void give_back(Buffer* buffer) noexcept;
 
   Buffer* buffer_ = nullptr;
 };
