@@ -85,7 +85,7 @@ class CalledEnds {
   }
   static void on_message(doca_comch_event_msg_recv*, std::uint8_t*, std::uint32_t,
                          doca_comch_connection* connection) {
-    ++of(connection).count.received;
+    of(connection).count.receive();
   }
   static void on_connected(doca_comch_event_connection_status_changed*,
                            doca_comch_connection* connection, std::uint8_t) {
@@ -124,6 +124,7 @@ class MessagesByCalls final : public Way {
             "no task");
       tasks_.push_back(doca_comch_task_send_as_task(task));
     }
+    idle_ = tasks_;
   }
   ~MessagesByCalls() override {
     for (doca_task* task : tasks_) doca_task_free(task);
@@ -131,19 +132,20 @@ class MessagesByCalls final : public Way {
 
   void carry(std::uint64_t count) override {
     ends_.count.begin(count);
-    for (doca_task* task : tasks_) submit(task);
-    while (!ends_.count.is_done(count)) ends_.turn();
+    while (!ends_.count.is_done(count)) {
+      while (!idle_.empty() && ends_.count.take(tasks_.size())) {
+        check(doca_task_submit(idle_.back()), "cannot send");
+        idle_.pop_back();
+      }
+      ends_.turn();
+    }
   }
 
  private:
-  void submit(doca_task* task) {
-    if (!ends_.count.take()) return;
-    if (doca_task_submit(task) != DOCA_SUCCESS) ends_.count.has_failed = true;
-  }
   static void sent(doca_comch_task_send* task, doca_data, doca_data self) {
     auto& own = *static_cast<MessagesByCalls*>(self.ptr);
     ++own.ends_.count.ended;
-    own.submit(doca_comch_task_send_as_task(task));
+    own.idle_.push_back(doca_comch_task_send_as_task(task));
   }
   static void failed(doca_comch_task_send*, doca_data, doca_data self) {
     static_cast<MessagesByCalls*>(self.ptr)->ends_.count.has_failed = true;
@@ -152,6 +154,7 @@ class MessagesByCalls final : public Way {
   std::vector<char> bytes_;
   CalledEnds ends_;
   std::vector<doca_task*> tasks_;
+  std::vector<doca_task*> idle_;
 };
 
 /// MessagesByCalls of a producer of the client to a consumer of the server, each with its own
@@ -213,10 +216,8 @@ class DataByCalls final : public Way {
     while (!ends_.count.is_done(count)) {
       while (!idle_.empty() && ends_.count.left != 0) {
         const doca_error_t result = doca_task_submit(idle_.back());
-        if (result != DOCA_SUCCESS) {
-          if (result != DOCA_ERROR_AGAIN) check(result, "cannot send");
-          break;
-        }
+        if (result == DOCA_ERROR_AGAIN) break;
+        check(result, "cannot send");
         idle_.pop_back();
         --ends_.count.left;
       }

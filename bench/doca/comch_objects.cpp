@@ -25,7 +25,7 @@ struct LinkedEnd final : doca::ControlEvents {
     context.connect(engine);
   }
 
-  void on_message(ComchConnection&, std::span<std::byte>) override { ++count->received; }
+  void on_message(ComchConnection&, std::span<std::byte>) override { count->receive(); }
   void on_connection(ComchConnection&, bool) override {}
   void on_consumer(ComchConnection&, std::uint32_t id, bool) override { consumer = id; }
   void on_lost() override {}
@@ -90,7 +90,7 @@ class MessagesByObjects final : public Way {
       : bytes_(load.size), pool_(ends_.client.context, load.in_flight, {sent, failed, this}) {
     ends_.start();
     for (doca::MessageTask& task : pool_.tasks()) {
-      static_cast<void>(pool_.allocate());
+      idle_.push_back(pool_.allocate());
       task.connection = ends_.client.connection();
       task.message = bytes_;
     }
@@ -101,19 +101,20 @@ class MessagesByObjects final : public Way {
 
   void carry(std::uint64_t count) override {
     ends_.count.begin(count);
-    for (doca::MessageTask& task : pool_.tasks()) submit(task);
-    while (!ends_.count.is_done(count)) ends_.turn();
+    while (!ends_.count.is_done(count)) {
+      while (!idle_.empty() && ends_.count.take(pool_.size())) {
+        check(ends_.client.context.submit(*idle_.back()), "cannot send");
+        idle_.pop_back();
+      }
+      ends_.turn();
+    }
   }
 
  private:
-  void submit(doca::MessageTask& task) {
-    if (!ends_.count.take()) return;
-    if (!ends_.client.context.submit(task).ok()) ends_.count.has_failed = true;
-  }
   static void sent(doca::MessageTask& task, void* self) {
     auto& own = *static_cast<MessagesByObjects*>(self);
     ++own.ends_.count.ended;
-    own.submit(task);
+    own.idle_.push_back(&task);
   }
   static void failed(doca::MessageTask&, void* self) {
     static_cast<MessagesByObjects*>(self)->ends_.count.has_failed = true;
@@ -122,6 +123,7 @@ class MessagesByObjects final : public Way {
   std::vector<std::byte> bytes_;
   LinkedEnds ends_{"bench of objects"};
   progress::TaskPool<doca::MessageTask> pool_;
+  std::vector<doca::MessageTask*> idle_;
 };
 
 /// DataMemory with an inventory.
@@ -195,10 +197,8 @@ class DataByObjects final : public Way {
     while (!ends_.count.is_done(count)) {
       while (!idle_.empty() && ends_.count.left != 0) {
         const Status status = producer_->submit(*idle_.back());
-        if (!status.ok()) {
-          if (status != Status(ErrorCode::again)) check(status, "cannot send");
-          break;
-        }
+        if (status == Status(ErrorCode::again)) break;
+        check(status, "cannot send");
         idle_.pop_back();
         --ends_.count.left;
       }

@@ -39,17 +39,23 @@ std::unique_ptr<Way> writes_by_calls(const Load& load);
 
 /// Counts the messages of one carry().
 struct Count {
-  std::uint64_t left = 0;      ///< to submit
-  std::uint64_t ended = 0;     ///< tasks of the sender
-  std::uint64_t received = 0;  ///< messages
-  bool has_failed = false;     ///< a task has
+  std::uint64_t left = 0;       ///< to submit
+  std::uint64_t in_flight = 0;  ///< submitted and not received, where take() counts it
+  std::uint64_t ended = 0;      ///< tasks of the sender
+  std::uint64_t received = 0;   ///< messages
+  bool has_failed = false;      ///< a task has
 
-  void begin(std::uint64_t count) noexcept { *this = {count, 0, 0, false}; }
-  /// Returns whether one more must be submitted, and counts it.
-  [[nodiscard]] bool take() noexcept {
-    if (left == 0) return false;
+  void begin(std::uint64_t count) noexcept { *this = {count, 0, 0, 0, false}; }
+  /// Counts one more if it may be submitted while `most` are in flight. Returns whether it may.
+  [[nodiscard]] bool take(std::uint64_t most) noexcept {
+    if (left == 0 || in_flight == most) return false;
     --left;
+    ++in_flight;
     return true;
+  }
+  void receive() noexcept {
+    --in_flight;
+    ++received;
   }
   /// Returns whether all `count` are done. Throws Error if a task has failed.
   [[nodiscard]] bool is_done(std::uint64_t count) const {

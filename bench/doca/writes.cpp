@@ -47,7 +47,8 @@ class WritesByObjects final : public Way {
     count_.begin(count);
     while (!count_.is_done(count)) {
       for (rdma::WriteTask& task : pool_->tasks()) {
-        if (!count_.take()) break;
+        if (count_.left == 0) break;
+        --count_.left;
         check(connection_->submit_unflushed(task), "cannot submit a write");
       }
       check(connection_->flush(), "cannot post the writes");
@@ -117,7 +118,8 @@ class WritesByCalls final : public Way {
     count_.begin(count);
     while (!count_.is_done(count)) {
       for (const Write& each : tasks_) {
-        if (!count_.take()) break;
+        if (count_.left == 0) break;
+        --count_.left;
         doca_buf_reset_data_len(each.to);
         const bool is_last = &each == &tasks_.back() || count_.left == 0;
         const std::uint32_t flush = DOCA_TASK_SUBMIT_FLAG_FLUSH;

@@ -95,6 +95,7 @@ void RemoteConsumer::read_posted() {
       throw Error(ErrorCode::bad_message, "a consumer sent an invalid frame");
     }
     posted_.push_back(frame->head.first + (std::uint64_t{frame->head.second} << 32));
+    if (!link_->may_have_more()) return;
   }
 }
 

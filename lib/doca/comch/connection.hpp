@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "core/status.hpp"
+#include "doca/comch/fifo.hpp"
 #include "doca/comch/link.hpp"
 #include "doca/include/doca_types.h"
 #include "progress/engine.hpp"
@@ -46,15 +46,14 @@ class RemoteConsumer {
   void close() noexcept;
 
  private:
-  core::Status begin(std::span<iovec> pieces, FrameHead& head, std::size_t length);
   void read_posted();
   bool send_rest();
   void fail() noexcept;
 
   std::mutex mutex_;
-  std::unique_ptr<Link> link_;        ///< null: closed
-  std::deque<std::uint64_t> posted_;  ///< lengths of the posted buffers
-  std::vector<iovec> rest_;           ///< of the message that is being sent
+  std::unique_ptr<Link> link_;  ///< null: closed
+  Fifo<std::uint64_t> posted_;  ///< lengths of the posted buffers
+  std::vector<iovec> rest_;     ///< of the message that is being sent
   std::atomic<Progress>* sending_ = nullptr;
   FrameHead head_;
 };
@@ -137,11 +136,11 @@ class ComchConnection final : public std::enable_shared_from_this<ComchConnectio
   std::unique_ptr<Link> closed_link_;
   std::uint64_t token_;
   std::uint32_t longest_message_;
-  std::uint32_t credit_;                 ///< messages that the peer takes
-  std::uint32_t taken_ = 0;              ///< messages to give credit for
-  std::uint64_t arrivals_ = 0;           ///< of the link, for which streams were taken
-  std::deque<progress::Task*> waiting_;  ///< sends, for credit and for room in the system
-  progress::Task* sending_ = nullptr;    ///< the system does not have all of its bytes yet
+  std::uint32_t credit_;               ///< messages that the peer takes
+  std::uint32_t taken_ = 0;            ///< messages to give credit for
+  std::uint64_t arrivals_ = 0;         ///< of the link, for which streams were taken
+  Fifo<progress::Task*> waiting_;      ///< sends, for credit and for room in the system
+  progress::Task* sending_ = nullptr;  ///< the system does not have all of its bytes yet
   bool is_server_;
   bool is_readable_ = true;
   bool has_ended_output_ = false;

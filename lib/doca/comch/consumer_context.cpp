@@ -77,7 +77,7 @@ bool ConsumerContext::on_poll(std::size_t most) {
     link_->flush();
     while (most-- != 0 && receive_one()) {
       worked = true;
-      if (state() != State::running) break;
+      if (state() != State::running || !link_->may_have_more()) break;
     }
   } catch (const Error& error) {
     lose(error.what());

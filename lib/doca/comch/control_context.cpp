@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -69,35 +70,52 @@ Status ControlContext::on_submit(progress::Task& task) noexcept {
   ComchConnection& connection = *send.connection;
   if (!connection.is_open()) return ErrorCode::not_connected;
   if (send.message.size() > connection.longest_message_) return ErrorCode::invalid_value;
+  bool has_room = false;
   try {
-    send.copy_.assign(send.message.begin(), send.message.end());
-    connection.waiting_.push_back(&send);
+    announce_changes(connection);
+    has_room = send_waiting(connection);
+  } catch (const std::bad_alloc&) {
+    has_room = false;  // the next turn tries again
+  }
+  try {
+    if (has_room) {
+      send_one(connection, send, send.message);
+    } else {
+      send.copy_.assign(send.message.begin(), send.message.end());
+      connection.waiting_.push_back(&send);
+    }
   } catch (const std::bad_alloc&) {
     return ErrorCode::no_memory;
   }
   request_turn();
   try {
-    announce_changes(connection);
-    send_waiting(connection);
+    if (has_room) send_waiting(connection);  // it may have been sent
   } catch (const std::bad_alloc&) {
-    return {};  // the next turn tries again
+    return {};  // the next turn ends it
   }
   return {};
 }
 
-void ControlContext::send_waiting(ComchConnection& connection) {
+bool ControlContext::send_waiting(ComchConnection& connection) {
   while (connection.link_->flush()) {
     if (connection.sending_ != nullptr) {
       ended_.push_back({static_cast<MessageTask*>(connection.sending_), {}});
       connection.sending_ = nullptr;
     }
-    if (connection.credit_ == 0 || connection.waiting_.empty() || holds_messages()) return;
-    const auto& next = static_cast<const MessageTask&>(*connection.waiting_.front());
-    connection.link_->keep({ComchFrame::message}, next.copy_);
-    --connection.credit_;
-    connection.sending_ = connection.waiting_.front();
+    if (connection.credit_ == 0 || holds_messages()) return false;
+    if (connection.waiting_.empty()) return true;
+    progress::Task& next = *connection.waiting_.front();
+    send_one(connection, next, static_cast<const MessageTask&>(next).copy_);
     connection.waiting_.pop_front();
   }
+  return false;
+}
+
+void ControlContext::send_one(ComchConnection& connection, progress::Task& task,
+                              std::span<const std::byte> message) {
+  connection.link_->send({ComchFrame::message}, message);
+  --connection.credit_;
+  connection.sending_ = &task;
 }
 
 bool ControlContext::on_poll(std::size_t most) {
@@ -123,6 +141,7 @@ bool ControlContext::poll_connection(ComchConnection& connection) {
       worked = true;
       take_frame(connection, *frame);
       if (!connection.is_open() || state() != State::running) break;
+      if (!connection.link_->may_have_more()) return worked;
     }
     connection.is_readable_ = true;  // maybe: it was not read to the end
   } catch (const Error& error) {
@@ -182,8 +201,7 @@ void ControlContext::take_frame(ComchConnection& connection, const Link::Frame& 
 bool ControlContext::complete_ended(std::size_t most) {
   bool worked = false;
   for (; most != 0 && !ended_.empty(); --most) {
-    const Ended ended = ended_.front();
-    ended_.pop_front();
+    const Ended ended = ended_.pop_front();
     complete(*ended.task, ended.status);  // may submit and stop
     worked = true;
   }
@@ -192,12 +210,11 @@ bool ControlContext::complete_ended(std::size_t most) {
 
 void ControlContext::remove(ComchConnection& connection) noexcept {
   connection.close();
-  if (connection.sending_ != nullptr) {
-    connection.waiting_.push_front(std::exchange(connection.sending_, nullptr));
-  }
-  for (progress::Task* const task : connection.waiting_) {
+  const auto fail = [&](progress::Task* task) {
     ended_.push_back({static_cast<MessageTask*>(task), ErrorCode::connection_reset});
-  }
+  };
+  if (connection.sending_ != nullptr) fail(std::exchange(connection.sending_, nullptr));
+  for (progress::Task* const task : connection.waiting_.all()) fail(task);
   connection.waiting_.clear();
   request_turn();  // for ended_
   std::erase_if(connections_, [&](const auto& each) { return each.get() == &connection; });
@@ -209,7 +226,7 @@ void ControlContext::disconnect(ComchConnection& connection) noexcept {
 }
 
 progress::Context::Step ControlContext::on_stop() noexcept {
-  complete_ended(ended_.size());
+  complete_ended(SIZE_MAX);
   close_streams();
   for (const auto& connection : connections_) connection->waiting_.clear();
   end_of_stop_ = core::Clock::now() + kLongestEnd;
@@ -234,7 +251,7 @@ bool ControlContext::poll_ending() {
   }
   if (core::Clock::now() >= end_of_stop_) close_all();
   if (!connections_.empty()) return false;
-  complete_ended(ended_.size());
+  complete_ended(SIZE_MAX);
   stopped();
   return true;
 }

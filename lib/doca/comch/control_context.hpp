@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,7 +27,7 @@ class MessageTask final : public progress::Task {
 
  private:
   friend ControlContext;
-  std::vector<std::byte> copy_;
+  std::vector<std::byte> copy_;  ///< of a message that has to wait
 };
 
 /// Receives the events of a ControlContext, in turns of its engine. It may stop the context.
@@ -121,8 +120,12 @@ class ControlContext : public progress::Context {
   bool announce_changes(ComchConnection& connection);
   void take_frame(ComchConnection& connection, const Link::Frame& frame);
   static void check_message(bool is_valid);
-  /// Sends waiting messages, in order, as long as the peer and the system have room.
-  void send_waiting(ComchConnection& connection);
+  /// Sends waiting messages, in order, as long as the peer and the system have room. Returns
+  /// whether there is room for one more.
+  bool send_waiting(ComchConnection& connection);
+  /// Sends the message of a task, for which the peer has room.
+  static void send_one(ComchConnection& connection, progress::Task& task,
+                       std::span<const std::byte> message);
   /// Closes a connection and forgets it.
   void remove(ComchConnection& connection) noexcept;
   void close_all() noexcept;
@@ -136,7 +139,7 @@ class ControlContext : public progress::Context {
     MessageTask* task;
     core::Status status;
   };
-  std::deque<Ended> ended_;  ///< tasks to complete
+  Fifo<Ended> ended_;  ///< tasks to complete
   core::TimePoint end_of_stop_{};
 };
 

@@ -52,7 +52,7 @@ class DataTask final : public progress::Task {
 
  private:
   friend ProducerContext;
-  std::shared_ptr<RemoteConsumer> receiver_;
+  std::shared_ptr<RemoteConsumer> receiver_;  ///< while the system does not have all bytes
   std::atomic<RemoteConsumer::Progress> progress_{};
 };
 
@@ -147,6 +147,7 @@ class ProducerContext final : public progress::Context {
     return in_flight() != 0 ? progress::Expecting::from_device : progress::Expecting::nothing;
   }
   core::Duration arm() override;
+  RemoteConsumer* find_receiver(std::uint32_t id);
   bool complete_sent(std::size_t most);
   /// Returns whether a message has begun that has not ended.
   bool is_sending() noexcept;
@@ -156,6 +157,8 @@ class ProducerContext final : public progress::Context {
   LostCallback lost_;
   void* user_data_;
   GpuSender* sender_ = nullptr;
+  std::shared_ptr<RemoteConsumer> receiver_;  ///< the one that was found last
+  std::uint32_t receiver_id_ = 0;
   core::TimePoint end_of_halt_{};  ///< of a stop if no more bytes are sent until then
   core::TimePoint end_of_stop_{};
 };

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -67,24 +68,52 @@ bool Link::handshake() {
 }
 
 void Link::keep(FrameHead head, std::span<const std::byte> payload) {
+  if (output_.size() - sent_ > kMostOutput) stop_sending();
+  if (!can_send_) return;
+  head.length = static_cast<std::uint32_t>(payload.size());
+  keep_rest(head, payload, 0);
+}
+
+void Link::keep_rest(const FrameHead& head, std::span<const std::byte> payload, std::size_t sent) {
   if (sent_ >= output_.size() / 2) {
     output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(sent_));
     sent_ = 0;
   }
+  const std::size_t sent_head = std::min(sent, sizeof head);
+  const auto rest_of_head = bytes_of(head).subspan(sent_head);
+  const auto rest = payload.subspan(sent - sent_head);
   const std::size_t end = output_.size();
-  if (end - sent_ > kMostOutput) stop_sending();
-  if (!can_send_) return;
-  head.length = static_cast<std::uint32_t>(payload.size());
-  const auto bytes = bytes_of(head);
-  output_.resize(end + bytes.size() + payload.size());  // at once, as it may throw
-  const auto rest =
-      std::copy(bytes.begin(), bytes.end(), output_.begin() + static_cast<std::ptrdiff_t>(end));
-  std::copy(payload.begin(), payload.end(), rest);
+  output_.resize(end + rest_of_head.size() + rest.size());  // at once, as it may throw
+  const auto to = std::copy(rest_of_head.begin(), rest_of_head.end(),
+                            output_.begin() + static_cast<std::ptrdiff_t>(end));
+  std::copy(rest.begin(), rest.end(), to);
 }
 
 void Link::send(FrameHead head, std::span<const std::byte> payload) {
-  keep(head, payload);
-  flush();
+  if (has_output()) {
+    keep(head, payload);
+    flush();
+    return;
+  }
+  if (!can_send_) return;
+  head.length = static_cast<std::uint32_t>(payload.size());
+  // The const_cast is safe: sendmsg(2) only reads them.
+  const std::array<iovec, 2> pieces{
+      {{&head, sizeof head}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
+  std::size_t sent = 0;
+  try {
+    sent = send_some(std::span(pieces).first(payload.empty() ? 1 : 2));
+  } catch (const Error&) {
+    stop_sending();
+    return;
+  }
+  if (sent == sizeof head + payload.size()) return;
+  try {
+    keep_rest(head, payload, sent);
+  } catch (const std::bad_alloc&) {
+    if (sent == 0) throw;
+    stop_sending();  // the peer has a part of the frame
+  }
 }
 
 bool Link::flush() {
@@ -168,6 +197,8 @@ bool Link::fill() {
 std::size_t Link::receive(std::span<std::byte> to) {
   const NoPipeSignal guard(stream_);
   const ssize_t count = stream_.receive(to);
+  // A record of TLS is shorter than the rest that the socket has.
+  is_drained_ = !stream_.has_tls() && count < static_cast<ssize_t>(to.size());
   if (count > 0) ++arrivals_;
   if (count > 0) return static_cast<std::size_t>(count);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;

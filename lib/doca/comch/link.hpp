@@ -101,6 +101,9 @@ class Link {
   /// Returns the next `count` bytes, 16 KiB at most, which are valid until the next call; nothing
   /// if they have not arrived.
   std::optional<std::span<const std::byte>> take(std::size_t count);
+  /// Returns whether the next call may find more without a look at the socket, or the last look did
+  /// not take all that was there: a reader that stops otherwise saves a system call.
+  [[nodiscard]] bool may_have_more() const noexcept { return begin_ != end_ || !is_drained_; }
   /// Returns how often bytes have arrived.
   [[nodiscard]] std::uint64_t arrivals() const noexcept { return arrivals_; }
   /// Receives the next bytes into `to`; returns how many there were.
@@ -111,12 +114,15 @@ class Link {
 
   bool fill();
   std::size_t receive(std::span<std::byte> to);
+  /// Keeps a frame without its first `sent` bytes. Throws std::bad_alloc.
+  void keep_rest(const FrameHead& head, std::span<const std::byte> payload, std::size_t sent);
   void stop_sending() noexcept;
 
   comch::TcpStream stream_;
   std::vector<std::byte> output_;
   std::size_t sent_ = 0;  ///< of output_
   bool can_send_ = true;
+  bool is_drained_ = false;  ///< the last look took less than there was room for
   std::vector<std::byte> input_;
   std::uint64_t arrivals_ = 0;
   std::size_t begin_ = 0;  ///< of the received bytes in input_

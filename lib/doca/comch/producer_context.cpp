@@ -38,7 +38,7 @@ Status ProducerContext::on_submit(progress::Task& task) noexcept {
   if (sender_ != nullptr) return ErrorCode::not_supported;
   auto& send = static_cast<DataTask&>(task);
   // The head, the immediate bytes and the buffers.
-  std::array<iovec, 2 + kMostSentBuffers> pieces{};
+  std::array<iovec, 2 + kMostSentBuffers> pieces;  // of which `count` are set
   std::size_t count = 1;
   if (send.immediate.size() > kMostImmediate) return ErrorCode::invalid_value;
   const auto add = [&](std::span<const std::byte> bytes) {
@@ -55,13 +55,27 @@ Status ProducerContext::on_submit(progress::Task& task) noexcept {
     length += each->data().size();
   }
   if (length > kMostMessageData) return ErrorCode::invalid_value;
-  if (!send.receiver_) send.receiver_ = connection_->find_consumer(send.consumer);
-  if (!send.receiver_) return ErrorCode::not_connected;
+  RemoteConsumer* const receiver = find_receiver(send.consumer);
+  if (receiver == nullptr) return ErrorCode::not_connected;
   const Status status =
-      send.receiver_->send(std::span(pieces).first(count), id_,
-                           static_cast<std::uint32_t>(send.immediate.size()), send.progress_);
-  if (!status.ok()) send.receiver_.reset();
+      receiver->send(std::span(pieces).first(count), id_,
+                     static_cast<std::uint32_t>(send.immediate.size()), send.progress_);
+  if (status == Status(ErrorCode::not_connected)) receiver_.reset();
+  // Acquire: pairs with the store at the end of the sending, maybe by another producer's thread.
+  if (status.ok() && send.progress_.load(std::memory_order_acquire) == Progress::sending) {
+    send.receiver_ = receiver_;
+  }
   return status;
+}
+
+/// Most messages have the receiver of the last one. Ids are not given again, and a consumer that
+/// has stopped says so itself.
+RemoteConsumer* ProducerContext::find_receiver(std::uint32_t id) {
+  if (!receiver_ || receiver_id_ != id) {
+    receiver_ = connection_->find_consumer(id);
+    receiver_id_ = id;
+  }
+  return receiver_.get();
 }
 
 bool ProducerContext::on_poll(std::size_t most) {
@@ -94,12 +108,11 @@ bool ProducerContext::complete_sent(std::size_t most) {
   for (auto* task = static_cast<DataTask*>(first_in_flight()); task != nullptr && most != 0;
        --most) {
     auto* const next = static_cast<DataTask*>(next_in_flight(*task));
-    if (task->progress_.load(std::memory_order_acquire) ==
-        Progress::sending) {  // pairs with its store
+    Progress progress = task->progress_.load(std::memory_order_acquire);  // pairs with its store
+    if (progress == Progress::sending) {
       worked = task->receiver_->flush() || worked;
+      progress = task->progress_.load(std::memory_order_acquire);  // the same
     }
-    const Progress progress =
-        task->progress_.load(std::memory_order_acquire);  // pairs with its store
     if (progress != Progress::sending) {
       task->receiver_.reset();
       complete(*task, progress == Progress::sent ? Status{} : ErrorCode::connection_reset);
@@ -142,7 +155,7 @@ void ProducerContext::on_abandon() noexcept {
   if (sender_ != nullptr) sender_->abandon();
   for (auto* task = static_cast<DataTask*>(first_in_flight()); task != nullptr;
        task = static_cast<DataTask*>(next_in_flight(*task))) {
-    task->receiver_->close();
+    if (task->receiver_) task->receiver_->close();
   }
 }
 
