@@ -34,7 +34,8 @@ class WritesByObjects final : public Way {
                   progress::TaskPool<rdma::WriteTask>::Callbacks{ended, failed, this});
     connection_->start();
     connection_->connect_to(connection_->descriptor());
-    const memory::RemoteRange to{reinterpret_cast<std::uint64_t>(begin), 2 * load.size, 1};
+    const memory::RemoteRange to{reinterpret_cast<std::uint64_t>(begin), 2 * load.size,
+                                 region_.key(registrar_, 0)->remote};
     for (rdma::WriteTask& task : pool_->tasks()) {
       static_cast<void>(pool_->allocate());
       task.source = source_.get();

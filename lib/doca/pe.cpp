@@ -91,13 +91,14 @@ doca_error_t doca_pe_connect_ctx(doca_pe* pe, doca_ctx* ctx) {
 uint8_t doca_pe_progress(doca_pe* pe) {
   if (pe == nullptr || pe->in_turn) return 0;
   const TimePoint now = time_of_tick();
-  const bool has_paused = now - std::exchange(pe->last_turn, now) > kPause;
+  const bool has_paused = now - pe->last_turn > kPause;
+  pe->last_turn = now;
   bool worked = false;
   pe->in_turn = true;
   static_cast<void>(guarded(__func__, [&] {
     worked = has_paused ? pe->engine.look_and_progress() : pe->engine.progress();
   }));
-  worked = pe->settle() || worked;
+  if (!pe->stopping.empty()) worked = pe->settle() || worked;
   pe->in_turn = false;
   return worked ? 1 : 0;
 }

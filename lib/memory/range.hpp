@@ -54,6 +54,11 @@ constexpr bool is_elsewhere(Location location) noexcept {
   return location == Location::process || location == Location::peer;
 }
 
+/// Returns whether this machine's processors reach the memory.
+constexpr bool is_in_host(Location location) noexcept {
+  return location != Location::device && !is_elsewhere(location);
+}
+
 /// Throws Error (invalid_value) unless the range has bytes, ends within the address space, and its
 /// descriptor, if it has one, is valid and not of a part of a memfd.
 void check_range(const Range& range);

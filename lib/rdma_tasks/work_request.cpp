@@ -65,8 +65,7 @@ ibv_sge scratch_of(const Buffer* scratch, const RdmaRegistrar& registrar) noexce
 /// Returns whether the processor can access all data of a source.
 bool is_in_host(const Buffer* source) noexcept {
   for (; source != nullptr; source = source->next()) {
-    const memory::Location location = source->memory().location;
-    const bool in_host = location != memory::Location::device && !memory::is_elsewhere(location);
+    const bool in_host = memory::is_in_host(source->memory().location);
     if (!in_host && !source->data().empty()) return false;
   }
   return true;

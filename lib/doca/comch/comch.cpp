@@ -140,10 +140,6 @@ doca_error_t register_consumers(ControlCalls* calls, doca_comch_event_consumer_c
 
 }  // namespace
 
-Status doca_comch_task_send::prepare() noexcept {
-  return {};
-}
-
 void doca_comch_task_send::call_back() noexcept {
   const ControlCalls& calls = calls_of(*this);
   (status == DOCA_SUCCESS ? calls.completed : calls.failed)(this, user_data, ctx->user_data);

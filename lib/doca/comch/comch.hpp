@@ -38,7 +38,10 @@ inline doca_error_t get_capability(const doca_devinfo* devinfo, std::uint32_t va
 }  // namespace offload::doca
 
 struct doca_comch_task_send final : doca_task {
-  offload::core::Status prepare() noexcept override;
+  offload::core::Status prepare() noexcept override { return {}; }
+  offload::core::Status submit(bool flush) noexcept override {
+    return offload::doca::submit_to<offload::doca::ControlContext>(*this, flush);
+  }
   void let_go() noexcept override {}
   void call_back() noexcept override;
   void release() noexcept override;

@@ -157,7 +157,8 @@ void ComchConnection::remove_consumer(const OwnConsumer& consumer) noexcept {
 }
 
 std::vector<ComchConnection::Notice> ComchConnection::take_notices() {
-  if (!has_notices_.exchange(false, std::memory_order_acquire)) return {};  // pairs with the stores
+  if (!has_notices()) return {};
+  has_notices_.store(false, std::memory_order_relaxed);  // a later change sets it behind this
   const std::lock_guard lock(mutex_);
   return std::exchange(notices_, {});
 }

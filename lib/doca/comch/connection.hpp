@@ -118,6 +118,9 @@ class ComchConnection final : public std::enable_shared_from_this<ComchConnectio
   /// Closes it. The bytes of its last frame stay valid until drop_closed().
   void close() noexcept;
   void drop_closed() noexcept { closed_link_.reset(); }
+  [[nodiscard]] bool has_notices() const noexcept {
+    return has_notices_.load(std::memory_order_acquire);  // pairs with the stores
+  }
   std::vector<Notice> take_notices();
   /// Hands a consumer of this side its link. Returns whether there is such a consumer.
   bool attach_own(std::uint32_t id, std::unique_ptr<Link> link);

@@ -20,6 +20,7 @@ using offload::progress::Task;
 
 struct doca_comch_consumer_task_post_recv final : doca_task {
   Status prepare() noexcept override;
+  Status submit(bool flush) noexcept override { return submit_to<ConsumerContext>(*this, flush); }
   void let_go() noexcept override;
   void call_back() noexcept override;
   void release() noexcept override;

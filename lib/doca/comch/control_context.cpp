@@ -156,6 +156,7 @@ bool ControlContext::poll_connection(ComchConnection& connection) {
 
 /// Carries out the changes of this side's consumers. Returns whether there were any.
 bool ControlContext::announce_changes(ComchConnection& connection) {
+  if (!connection.has_notices()) return false;
   const auto notices = connection.take_notices();
   for (const ComchConnection::Notice& notice : notices) {
     announce(connection, notice.consumer, notice.is_new);

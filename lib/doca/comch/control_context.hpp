@@ -83,7 +83,8 @@ class ControlContext : public progress::Context {
  protected:
   Step on_stop() noexcept override;
   void on_abandon() noexcept override { close_all(); }
-  core::Status on_submit(progress::Task& task) noexcept override;
+  core::Status on_submit(progress::Task& task) noexcept final;
+  void on_flush() noexcept final {}
   bool on_poll(std::size_t most) override;
   [[nodiscard]] progress::Expecting expecting() const override {
     return progress::Expecting::nothing;

@@ -51,8 +51,8 @@ class NoPipeSignal {
  private:
   bool is_needed_;
   bool was_pending_ = false;
-  sigset_t pipe_{};
-  sigset_t former_{};
+  sigset_t pipe_;  // set if is_needed_, as is the next
+  sigset_t former_;
 };
 
 }  // namespace

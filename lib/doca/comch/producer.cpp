@@ -18,6 +18,7 @@ using offload::progress::Task;
 
 struct doca_comch_producer_task_send final : doca_task {
   Status prepare() noexcept override;
+  Status submit(bool flush) noexcept override { return submit_to<ProducerContext>(*this, flush); }
   void let_go() noexcept override;
   void call_back() noexcept override;
   void release() noexcept override;

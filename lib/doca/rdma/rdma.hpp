@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "core/log.hpp"
 #include "doca/buf.hpp"
@@ -15,21 +16,23 @@
 
 namespace offload::doca {
 
-/// A buffer, and those linked to it, that a task in flight holds.
+/// A buffer, and those linked to it, that a task in flight holds: until it is dropped.
 class HeldBuffer {
  public:
+  /// None may be held.
   void hold(memory::Buffer& buffer) noexcept {
-    ref_ = memory::BufferRef::share(buffer);
+    buffer_ = memory::BufferRef::share(buffer).release();
     buffer.hold();
   }
   void drop() noexcept {
-    if (ref_) ref_->unhold();
-    ref_.reset();
+    if (buffer_ == nullptr) return;
+    buffer_->unhold();
+    memory::BufferRef::adopt(*std::exchange(buffer_, nullptr)).reset();
   }
-  [[nodiscard]] memory::Buffer* get() const noexcept { return ref_.get(); }
+  [[nodiscard]] memory::Buffer* get() const noexcept { return buffer_; }
 
  private:
-  memory::BufferRef ref_;
+  memory::Buffer* buffer_ = nullptr;
 };
 
 /// The tasks of one kind, and their callbacks.

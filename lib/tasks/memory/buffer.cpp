@@ -36,10 +36,6 @@ std::size_t Buffer::length_of_list() const noexcept {
   return length;
 }
 
-bool Buffer::all_in_host() const noexcept {
-  return !any_at(Location::device) && !any_at(Location::process) && !any_at(Location::peer);
-}
-
 bool Buffer::any_at(Location location) const noexcept {
   for (const Buffer* buffer = this; buffer != nullptr; buffer = buffer->next_) {
     if (buffer->memory().location == location) return true;

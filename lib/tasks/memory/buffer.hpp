@@ -112,7 +112,11 @@ class Buffer {
   [[nodiscard]] bool fits(std::size_t most_elements) const noexcept;
   /// Returns whether the processor can access all of them: none is in memory of a device, of
   /// another process or of a peer.
-  [[nodiscard]] bool all_in_host() const noexcept;
+  [[nodiscard]] bool all_in_host() const noexcept {
+    const Buffer* buffer = this;
+    while (buffer != nullptr && is_in_host(buffer->memory().location)) buffer = buffer->next_;
+    return buffer == nullptr;
+  }
   /// Returns whether one of them is at `location`.
   [[nodiscard]] bool any_at(Location location) const noexcept;
 
