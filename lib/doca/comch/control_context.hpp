@@ -15,7 +15,7 @@
 
 namespace offload::doca {
 
-/// A control message to send. The submission copies it.
+/// A control message to send. The submission sends or copies it.
 class MessageTask final : public progress::Task {
  public:
   using ContextType = ControlContext;
