@@ -45,6 +45,15 @@ OFFLOAD_HOST_DEVICE inline void write_udp_checksum(std::uint8_t* frame, const He
   store_16(udp + 6, checksum == 0 ? 0xffff : checksum);
 }
 
+/// Recomputes the TCP checksum.
+OFFLOAD_HOST_DEVICE inline void write_tcp_checksum(std::uint8_t* frame, const Headers& headers) {
+  std::uint8_t* const tcp = frame + headers.transport;
+  const std::uint32_t length = headers.end - headers.transport;
+  store_16(tcp + 16, 0);
+  store_16(tcp + 16,
+           checksum_of(add_bytes(pseudo_header_sum(frame, headers, length), tcp, length)));
+}
+
 /// Decrements the remaining hops of an IP packet, if it has any.
 OFFLOAD_HOST_DEVICE inline void take_hop(std::uint8_t* frame, const Headers& headers) {
   std::uint8_t& hops = frame[headers.hops()];

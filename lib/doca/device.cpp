@@ -1,12 +1,18 @@
 #include "doca/device.hpp"
 
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/fd.hpp"
 #include "device/interfaces.hpp"
 #include "doca/guard.hpp"
 #include "doca/rdma/rdma_device.hpp"
@@ -38,6 +44,14 @@ std::string address_of(std::string_view text) {
                                               "' is not a PCI address, as 03:00.0");
   }
   return *address;
+}
+
+std::string interface_of(std::string_view text) {
+  if (text.empty() || text.size() >= IFNAMSIZ) {
+    throw Error(ErrorCode::invalid_value, "OFFLOAD_DOCA_DEVICES: '" + std::string(text) +
+                                              "' is not the name of a network interface");
+  }
+  return std::string(text);
 }
 
 std::vector<doca_devinfo> list_rdma() {
@@ -100,8 +114,13 @@ std::vector<doca_devinfo> parse_devices(std::string_view text) {
   std::vector<doca_devinfo> devices;
   if (text.empty()) return devices;
   for (const std::string_view part : split(text, ',')) {
-    const std::vector<std::string_view> addresses = split(part, '/');
+    std::vector<std::string_view> addresses = split(part, '/');
     doca_devinfo info;
+    std::string_view& own = addresses.front();
+    if (const std::size_t end = own.find('='); end != own.npos) {
+      info.interface = interface_of(own.substr(end + 1));
+      own = own.substr(0, end);
+    }
     info.device.kind = Kind::host;
     info.device.index = static_cast<std::uint32_t>(devices.size());
     info.device.name = "host";
@@ -197,8 +216,29 @@ doca_error_t doca_devinfo_get_iface_name(const doca_devinfo* devinfo, char* name
 
 doca_error_t doca_devinfo_get_ibdev_name(const doca_devinfo* devinfo, char* name, uint32_t size) {
   if (any_null(devinfo, name)) return DOCA_ERROR_INVALID_VALUE;
-  if (devinfo->device.kind != offload::device::Kind::rdma) return DOCA_ERROR_NOT_FOUND;
-  return write_text(devinfo->device.name, name, size);
+  // A host device has the name of its interface, so that programs which choose by name find it.
+  const bool is_rdma = devinfo->device.kind == offload::device::Kind::rdma;
+  return write_text(is_rdma ? devinfo->device.name : devinfo->interface, name, size);
+}
+
+doca_error_t doca_devinfo_get_mac_addr(const doca_devinfo* devinfo, uint8_t* mac_addr,
+                                       uint32_t size) {
+  if (any_null(devinfo, mac_addr) || size < DOCA_DEVINFO_MAC_ADDR_SIZE) {
+    return DOCA_ERROR_INVALID_VALUE;
+  }
+  if (devinfo->interface.empty()) return DOCA_ERROR_NOT_FOUND;
+  // By ioctl: sysfs may be that of another network namespace.
+  return guarded(__func__, [&] {
+    const offload::core::Fd any(
+        offload::core::check_errno(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
+    ifreq request{};
+    devinfo->interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+    if (::ioctl(any.get(), SIOCGIFHWADDR, &request) != 0) {
+      throw offload::core::Error(offload::core::ErrorCode::not_found,
+                                 devinfo->interface + ": " + offload::core::describe_errno(errno));
+    }
+    std::memcpy(mac_addr, request.ifr_hwaddr.sa_data, DOCA_DEVINFO_MAC_ADDR_SIZE);
+  });
 }
 
 doca_error_t doca_devinfo_get_sf_index(const doca_devinfo* devinfo, uint32_t* sf_index) {

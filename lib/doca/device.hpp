@@ -20,7 +20,7 @@ struct doca_devinfo_rep {
 /// A device as it was listed.
 struct doca_devinfo {
   offload::device::Device device;
-  std::string interface;  ///< of an RDMA device; empty: none
+  std::string interface;  ///< the network interface; empty: none
   std::vector<doca_devinfo_rep> representors;
 };
 

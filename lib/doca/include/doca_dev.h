@@ -4,7 +4,8 @@
 /// The environment variable OFFLOAD_DOCA_DEVICES lists the latter, separated by commas. A device is
 /// an address, followed by those of its representors, each after a slash:
 /// "03:00.0/b1:00.0,b1:00.0", the default, is a DPU's function that represents one of the host, and
-/// that function. All calls may come from any thread, but not for the same object at once.
+/// that function. An equals sign and the name of a network interface after the device's own address
+/// give it that interface, for Ethernet: "03:00.0=eth0/b1:00.0". All calls may come from any thread, but not for the same object at once.
 #ifndef DOCA_DEV_H_
 #define DOCA_DEV_H_
 
@@ -22,6 +23,7 @@ extern "C" {
 #define DOCA_DEVINFO_PCI_ADDR_SIZE 13
 #define DOCA_DEVINFO_IFACE_NAME_SIZE 256
 #define DOCA_DEVINFO_IBDEV_NAME_SIZE 64
+#define DOCA_DEVINFO_MAC_ADDR_SIZE 6  ///< bytes
 #define DOCA_DEVINFO_REP_PCI_ADDR_SIZE 13
 #define DOCA_DEVINFO_REP_VUID_SIZE 128
 /// The bytes of addresses.
@@ -69,9 +71,14 @@ doca_error_t doca_devinfo_get_pci_func_type(const struct doca_devinfo *devinfo,
 /// DOCA_ERROR_NOT_FOUND if it has no network interface.
 doca_error_t doca_devinfo_get_iface_name(const struct doca_devinfo *devinfo, char *name,
                                          uint32_t size);
-/// DOCA_ERROR_NOT_FOUND if it is no RDMA device.
+/// A host device has the name of its network interface. DOCA_ERROR_NOT_FOUND if it is no RDMA device
+/// and has none.
 doca_error_t doca_devinfo_get_ibdev_name(const struct doca_devinfo *devinfo, char *name,
                                          uint32_t size);
+/// Writes the 6 bytes of the address of its network interface. `size`: of `mac_addr`, at least as
+/// many. DOCA_ERROR_NOT_FOUND if it has none, or this network namespace has not.
+doca_error_t doca_devinfo_get_mac_addr(const struct doca_devinfo *devinfo, uint8_t *mac_addr,
+                                       uint32_t size);
 /// DOCA_ERROR_NOT_SUPPORTED: no device here knows the index of its sub-function.
 doca_error_t doca_devinfo_get_sf_index(const struct doca_devinfo *devinfo, uint32_t *sf_index);
 

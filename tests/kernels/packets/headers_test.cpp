@@ -77,6 +77,25 @@ TEST(PacketHeaders, AreCheckedBitByBit) {
   }
 }
 
+TEST(PacketHeaders, ChecksumsAreWrittenAsTheyWere) {
+  for (const bool is_v6 : {false, true}) {
+    for (const std::uint32_t protocol : {kUdp, kTcp}) {
+      const Frame right = FrameMaker::make({0, is_v6, protocol, 21});
+      Frame written = right;
+      const std::size_t checksum = 14U + (is_v6 ? 40U : 20U) + (protocol == kTcp ? 16U : 6U);
+      store_16(written.data() + checksum, 0x1234);
+      const Headers headers =
+          parse_headers(written.data(), static_cast<std::uint32_t>(written.size()));
+      if (protocol == kTcp) {
+        write_tcp_checksum(written.data(), headers);
+      } else {
+        write_udp_checksum(written.data(), headers);
+      }
+      EXPECT_EQ(written, right) << protocol;
+    }
+  }
+}
+
 /// Returns the error that is found if byte `at` of a frame becomes `value`.
 FrameError error_with(const FrameKind& kind, std::size_t at, std::uint32_t value) {
   Frame frame = FrameMaker::make(kind);
