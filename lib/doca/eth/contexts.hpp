@@ -19,6 +19,8 @@ namespace offload::doca {
 
 class EthReceiveContext;
 class EthSendContext;
+class GpuEthReceiver;
+class GpuEthSender;
 
 /// A buffer for the next frame, which is written behind its data.
 class EthReceiveTask final : public progress::Task {
@@ -56,6 +58,9 @@ class EthReceiveContext final : public progress::Context, progress::EventHandler
       : Context("eth receiver"), interface_(std::move(interface)) {}
   ~EthReceiveContext() override { end(); }
 
+  /// Sets the data path of a kernel, instead of tasks; null: tasks. It is idle, and `receiver`
+  /// outlives its stop.
+  void set_receiver(GpuEthReceiver* receiver) noexcept { receiver_ = receiver; }
   /// Receives from a queue of the interface from now on. Throws Error: bad_state if it is not
   /// running, or has one; in_use, invalid_value.
   void set_queue(std::uint32_t queue);
@@ -87,23 +92,26 @@ class EthReceiveContext final : public progress::Context, progress::EventHandler
   std::string interface_;
   std::shared_ptr<EthPort> port_;  ///< since the start
   std::optional<std::uint32_t> queue_;
-  core::Fd watched_;             ///< while it has a queue
+  core::Fd watched_;  ///< while it has a queue and tasks
+  GpuEthReceiver* receiver_ = nullptr;
   core::TimePoint next_look_{};  ///< at the interface
   bool wants_hash_ = false;
   bool wants_time_ = false;
 };
 
 /// Sends frames, in the order of their submission. A task completes when the interface has taken
-/// its frame off the queue; not_connected says that the interface is gone, as above. Submission
-/// returns invalid_value for no buffer and for a frame of less than 14 bytes or more than
-/// EthPort::kMostFrame, not_supported for too many buffers and for memory that the processor cannot
-/// reach.
+/// its frame off the queue; not_connected says that the interface is gone, as of a receiver.
+/// Submission returns invalid_value for no buffer and for a frame of less than 14 bytes or more
+/// than EthPort::kMostFrame, not_supported for too many buffers and for memory that the processor
+/// cannot reach.
 class EthSendContext final : public progress::Context {
  public:
   explicit EthSendContext(std::string interface)
       : Context("eth sender"), interface_(std::move(interface)) {}
   ~EthSendContext() override { end(); }
 
+  /// As EthReceiveContext::set_receiver().
+  void set_sender(GpuEthSender* sender) noexcept { sender_ = sender; }
   /// Checksums that the context writes, of the IPv4 header and of UDP and TCP.
   void set_checksums(bool ip, bool transport) noexcept {
     writes_ip_checksum_ = ip;
@@ -125,6 +133,7 @@ class EthSendContext final : public progress::Context {
   std::string interface_;
   std::shared_ptr<EthPort> port_;  ///< since the start
   std::uint32_t queue_ = 0;
+  GpuEthSender* sender_ = nullptr;
   core::TimePoint next_look_{};
   EthSendTask* next_ = nullptr;         ///< the first task whose frame is not in the queue
   std::vector<EthSendTask*> in_queue_;  ///< by the number of the frame

@@ -183,6 +183,10 @@ class PacketsPort final : public EthPort {
       core::log_error("{}: a frame of queue {} cannot be sent", port_.name(), queue);
     }
   }
+  void return_room(std::uint32_t queue, const Room& room) noexcept override {
+    const auto address = static_cast<std::uint64_t>(room.bytes.data() - memory_.bytes().data());
+    kernels::packets::give_back(SingleLane{}, queue_of(queue).frames, true, address, kForOthers);
+  }
   void wake(std::uint32_t queue) noexcept override { port_.wake(queue); }
   std::size_t take_sent(std::uint32_t queue, std::span<std::uint32_t> numbers) noexcept override {
     const Queue& from = queue_of(queue);

@@ -70,6 +70,8 @@ class EthPort {
   virtual std::optional<Room> take_room(std::uint32_t queue) noexcept = 0;
   /// Sends the first `length` bytes of a room.
   virtual void send(std::uint32_t queue, const Room& room, std::uint32_t length) noexcept = 0;
+  /// Gives a room back that is not sent; take_sent() returns its number.
+  virtual void return_room(std::uint32_t queue, const Room& room) noexcept = 0;
   /// Wakes the driver, if it waits for that. Not for each frame.
   virtual void wake(std::uint32_t queue) noexcept = 0;
   /// Writes the numbers of frames that were sent. Returns how many.

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "doca/eth/contexts.hpp"
+#include "doca/eth/gpu_queues.hpp"
 
 namespace offload::doca {
 
@@ -14,14 +15,20 @@ using core::ErrorCode;
 using core::Status;
 
 progress::Context::Step EthReceiveContext::on_start() {
-  port_ = EthPort::open(interface_);
+  try {
+    port_ = EthPort::open(interface_);
+  } catch (...) {
+    if (receiver_ != nullptr) receiver_->end();  // a kernel may have its handle
+    throw;
+  }
   next_look_ = {};
   return Step::done;
 }
 
 progress::Context::Step EthReceiveContext::on_stop() noexcept {
+  if (receiver_ != nullptr) receiver_->end();
   if (queue_) {
-    engine()->unwatch(watched_.get(), *this);
+    if (watched_.valid()) engine()->unwatch(watched_.get(), *this);
     watched_.reset();
     port_->end_receiving(*queue_);
     queue_.reset();
@@ -36,9 +43,14 @@ void EthReceiveContext::set_queue(std::uint32_t queue) {
   }
   port_->begin_receiving(queue);
   try {
-    watched_ = port_->watch(queue);
-    engine()->watch(watched_.get(), EPOLLIN | EPOLLET, *this);
+    if (receiver_ != nullptr) {
+      receiver_->begin(port_, queue);
+    } else {
+      watched_ = port_->watch(queue);
+      engine()->watch(watched_.get(), EPOLLIN | EPOLLET, *this);
+    }
   } catch (...) {
+    watched_.reset();
     port_->end_receiving(queue);
     throw;
   }
@@ -46,6 +58,7 @@ void EthReceiveContext::set_queue(std::uint32_t queue) {
 }
 
 Status EthReceiveContext::on_submit(progress::Task& task) noexcept {
+  if (receiver_ != nullptr) return ErrorCode::not_supported;
   const auto& receive = static_cast<const EthReceiveTask&>(task);
   if (!receive.buffer) return ErrorCode::invalid_value;
   if (receive.buffer->next() != nullptr || !receive.buffer->all_in_host()) {

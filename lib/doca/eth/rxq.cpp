@@ -1,14 +1,21 @@
 #include <array>
+#include <bit>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "core/error.hpp"
 #include "doca/buf.hpp"
 #include "doca/eth/contexts.hpp"
 #include "doca/eth/eth.hpp"
+#include "doca/eth/gpu_queues.hpp"
 #include "doca/guard.hpp"
 #include "doca/include/doca_eth_rxq_cpu_data_path.h"
+#include "doca/include/doca_eth_rxq_gpu_data_path.h"
 #include "doca/task_set.hpp"
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
+using offload::core::Error;
 using offload::core::ErrorCode;
 using offload::core::Status;
 using offload::memory::BufferRef;
@@ -18,6 +25,12 @@ namespace {
 
 /// Nothing sets the metadata of a frame.
 constexpr std::array<std::uint32_t, 8> kMetadata{};
+
+/// The bytes of a place of a kernel's buffer.
+std::uint32_t place_of(std::uint32_t max_packet_size) noexcept {
+  constexpr std::uint32_t kLine = 64;
+  return (max_packet_size + kLine - 1) / kLine * kLine;
+}
 
 }  // namespace
 
@@ -37,21 +50,34 @@ struct doca_eth_rxq_task_recv final : doca_task {
 
 /// An EthReceiveContext with its tasks.
 struct doca_eth_rxq final : doca_ctx {
-  explicit doca_eth_rxq(doca_dev& dev) : device(dev), receiver(dev.info.interface) {}
+  doca_eth_rxq(doca_dev& dev, std::uint32_t max_packet_size)
+      : device(dev), receiver(dev.info.interface), place_bytes(place_of(max_packet_size)) {}
   ~doca_eth_rxq() override { tasks.clear(); }
 
   offload::progress::Context& context() noexcept override { return receiver; }
   [[nodiscard]] bool is_configured() const noexcept override {
-    return type == DOCA_ETH_RXQ_TYPE_REGULAR && tasks.is_configured();
+    const bool is_of_tasks = type == DOCA_ETH_RXQ_TYPE_REGULAR;
+    return is_of_tasks ? !gpu && tasks.is_configured() : gpu && buffer_size != 0;
+  }
+  [[nodiscard]] bool runs_alone() const noexcept override { return gpu.has_value(); }
+  bool set_gpu(doca_gpu& to) override {
+    gpu.emplace(to);
+    return true;
   }
   [[nodiscard]] bool has_all_tasks() const noexcept override { return tasks.has_all(); }
-  void configure() override { receiver.set_wanted(wants_hash, wants_time); }
+  void configure() override;
 
   static void ended(Task& task, void* rxq) noexcept;
 
   DeviceUse device;
   TaskSet<doca_eth_rxq_task_recv, EthReceiveTask> tasks;
+  std::optional<GpuUse> gpu;                  ///< of the data path; none: tasks
+  std::unique_ptr<GpuEthReceiver> of_kernel;  ///< of the last start; it outlives the stop
   EthReceiveContext receiver;
+  std::optional<MmapUse> buffer;  ///< for kernels
+  std::uint64_t buffer_offset = 0;
+  std::uint32_t buffer_size = 0;
+  std::uint32_t place_bytes = 0;
   doca_eth_rxq_type type = DOCA_ETH_RXQ_TYPE_REGULAR;
   std::uint8_t metadata = 0;
   bool wants_hash = false;
@@ -61,6 +87,10 @@ struct doca_eth_rxq final : doca_ctx {
 };
 
 namespace {
+
+bool is_allowed(std::uint32_t burst, std::uint32_t packet) noexcept {
+  return burst != 0 && burst <= kMostBurst && packet != 0 && packet <= EthPort::kMostFrame;
+}
 
 /// Sets a member of an idle queue.
 template <class Member, class Value>
@@ -119,6 +149,20 @@ void doca_eth_rxq_task_recv::release() noexcept {
   rxq().tasks.release(*this);
 }
 
+void doca_eth_rxq::configure() {
+  receiver.set_wanted(wants_hash, wants_time);
+  if (!gpu) return;
+  const doca_mmap& mmap = *buffer->get();
+  const std::uint32_t places = std::bit_floor(buffer_size / place_bytes);
+  auto memory = MemoryUse::find(
+      mmap.key, reinterpret_cast<std::uintptr_t>(mmap.memory.data()) + buffer_offset,
+      std::uint64_t{places} * place_bytes);
+  if (!memory) throw Error(ErrorCode::bad_state, "the mmap of a kernel's buffer is stopped");
+  of_kernel =
+      std::make_unique<GpuEthReceiver>(*gpu->get(), std::move(*memory), place_bytes, mmap.key);
+  receiver.set_receiver(of_kernel.get());
+}
+
 void doca_eth_rxq::ended(Task& task, void* rxq) noexcept {
   auto& own = *static_cast<doca_eth_rxq_task_recv*>(task.user_data);
   own.let_go();  // first, as the callback may return the buffer
@@ -139,7 +183,8 @@ doca_error_t doca_eth_rxq_cap_is_type_supported(const doca_devinfo* devinfo, doc
                                                 doca_eth_rxq_data_path_type data_path_type) {
   if (devinfo == nullptr) return DOCA_ERROR_INVALID_VALUE;
   const bool is_supported =
-      type == DOCA_ETH_RXQ_TYPE_REGULAR && data_path_type == DOCA_ETH_RXQ_DATA_PATH_TYPE_CPU;
+      (type == DOCA_ETH_RXQ_TYPE_REGULAR && data_path_type == DOCA_ETH_RXQ_DATA_PATH_TYPE_CPU) ||
+      (type == DOCA_ETH_RXQ_TYPE_CYCLIC && data_path_type == DOCA_ETH_RXQ_DATA_PATH_TYPE_GPU);
   return has_eth(*devinfo) && is_supported ? DOCA_SUCCESS : DOCA_ERROR_NOT_SUPPORTED;
 }
 
@@ -147,11 +192,8 @@ doca_error_t doca_eth_rxq_create(doca_dev* dev, uint32_t max_burst_size, uint32_
                                  doca_eth_rxq** eth_rxq) {
   if (any_null(dev, eth_rxq)) return DOCA_ERROR_INVALID_VALUE;
   if (!has_eth(dev->info)) return DOCA_ERROR_NOT_SUPPORTED;
-  if (max_burst_size == 0 || max_burst_size > kMostBurst || max_packet_size == 0 ||
-      max_packet_size > EthPort::kMostFrame) {
-    return DOCA_ERROR_INVALID_VALUE;
-  }
-  return guarded(__func__, [&] { *eth_rxq = new doca_eth_rxq(*dev); });
+  if (!is_allowed(max_burst_size, max_packet_size)) return DOCA_ERROR_INVALID_VALUE;
+  return guarded(__func__, [&] { *eth_rxq = new doca_eth_rxq(*dev, max_packet_size); });
 }
 
 doca_error_t doca_eth_rxq_destroy(doca_eth_rxq* eth_rxq) {
@@ -184,6 +226,51 @@ doca_error_t doca_eth_rxq_set_rx_hash(doca_eth_rxq* eth_rxq, uint8_t enable_rx_h
 
 doca_error_t doca_eth_rxq_set_timestamp(doca_eth_rxq* eth_rxq, uint8_t enable_timestamp) {
   return set(eth_rxq, &doca_eth_rxq::wants_time, enable_timestamp != 0);
+}
+
+doca_error_t doca_eth_rxq_set_pkt_buf(doca_eth_rxq* eth_rxq, doca_mmap* mmap, uint64_t offset,
+                                      uint32_t length) {
+  if (any_null(eth_rxq, mmap) || length < eth_rxq->place_bytes || offset > mmap->memory.size() ||
+      length > mmap->memory.size() - offset) {
+    return DOCA_ERROR_INVALID_VALUE;
+  }
+  if (eth_rxq->state != DOCA_CTX_STATE_IDLE) return DOCA_ERROR_BAD_STATE;
+  eth_rxq->buffer.emplace(*mmap);
+  eth_rxq->buffer_offset = offset;
+  eth_rxq->buffer_size = length;
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_eth_rxq_estimate_packet_buf_size(doca_eth_rxq_type type, uint32_t rate,
+                                                   uint32_t pkt_max_process_time,
+                                                   uint32_t max_packet_size,
+                                                   uint32_t max_burst_size,
+                                                   uint8_t log_max_lro_pkt_sz, uint16_t head_size,
+                                                   uint16_t tail_size, uint32_t* buf_size) {
+  static_cast<void>(rate);
+  static_cast<void>(pkt_max_process_time);
+  static_cast<void>(log_max_lro_pkt_sz);
+  static_cast<void>(head_size);
+  static_cast<void>(tail_size);
+  if (buf_size == nullptr || !is_allowed(max_burst_size, max_packet_size)) {
+    return DOCA_ERROR_INVALID_VALUE;
+  }
+  if (type != DOCA_ETH_RXQ_TYPE_CYCLIC) return DOCA_ERROR_NOT_SUPPORTED;
+  *buf_size = std::bit_ceil(max_burst_size) * place_of(max_packet_size);
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_eth_rxq_get_gpu_handle(const doca_eth_rxq* eth_rxq,
+                                         doca_gpu_eth_rxq** eth_rxq_gpu) {
+  if (any_null(eth_rxq, eth_rxq_gpu)) return DOCA_ERROR_INVALID_VALUE;
+  if (!eth_rxq->of_kernel) return DOCA_ERROR_BAD_STATE;
+  *eth_rxq_gpu = static_cast<doca_gpu_eth_rxq*>(eth_rxq->of_kernel->handle());
+  return DOCA_SUCCESS;
+}
+
+doca_error_t doca_eth_rxq_gpu_enable_mcst_qp(doca_eth_rxq* eth_rxq) {
+  if (eth_rxq == nullptr) return DOCA_ERROR_INVALID_VALUE;
+  return eth_rxq->state == DOCA_CTX_STATE_IDLE ? DOCA_SUCCESS : DOCA_ERROR_BAD_STATE;
 }
 
 doca_error_t doca_eth_rxq_apply_queue_id(doca_eth_rxq* eth_rxq, uint16_t queue_id) {

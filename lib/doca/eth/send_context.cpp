@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "doca/eth/contexts.hpp"
+#include "doca/eth/gpu_queues.hpp"
 #include "kernels/packets/headers.hpp"
 
 namespace offload::doca {
@@ -14,19 +15,25 @@ using core::Status;
 
 progress::Context::Step EthSendContext::on_start() {
   in_queue_.assign(EthPort::kFrames, nullptr);
-  port_ = EthPort::open(interface_);
+  std::optional<std::uint32_t> queue;
   try {
-    queue_ = port_->begin_sending();
+    port_ = EthPort::open(interface_);
+    queue = port_->begin_sending();
+    if (sender_ != nullptr) sender_->begin(port_, *queue);
   } catch (...) {
+    if (sender_ != nullptr) sender_->end();  // a kernel may have its handle
+    if (queue) port_->end_sending(*queue);
     port_.reset();
     throw;
   }
+  queue_ = *queue;
   next_look_ = {};
   next_ = nullptr;
   return Step::done;
 }
 
 progress::Context::Step EthSendContext::on_stop() noexcept {
+  if (sender_ != nullptr) sender_->end();
   // Frames in the queue are copies: they are sent without their tasks.
   port_->wake(queue_);
   port_->end_sending(queue_);
@@ -37,6 +44,7 @@ progress::Context::Step EthSendContext::on_stop() noexcept {
 }
 
 Status EthSendContext::on_submit(progress::Task& task) noexcept {
+  if (sender_ != nullptr) return ErrorCode::not_supported;
   auto& send = static_cast<EthSendTask&>(task);
   if (!send.buffer) return ErrorCode::invalid_value;
   if (!send.buffer->fits(kMostFrameBuffers) || !send.buffer->all_in_host()) {

@@ -38,9 +38,9 @@ typedef void (*doca_ctx_state_changed_callback_t)(const union doca_data user_dat
 /// Starts the context. DOCA_SUCCESS: it is running. DOCA_ERROR_IN_PROGRESS: it is starting, and
 /// doca_pe_progress() makes it running, or idle by way of stopping if the start fails; only clients
 /// and consumers of DOCA Comch do that. DOCA_ERROR_BAD_STATE if it is not idle, is connected to no
-/// progress engine, lacks its configuration, or is a consumer for kernels whose mmap is stopped. A
-/// context of doca_dma or doca_rdma for kernels needs no progress engine; its stop then waits until
-/// it is idle.
+/// progress engine, lacks its configuration, or is a consumer or an Ethernet receive queue for
+/// kernels whose mmap is stopped. For kernels, a context of doca_dma or doca_rdma and an Ethernet
+/// queue need no progress engine; the stop of one of the first two then waits until it is idle.
 doca_error_t doca_ctx_start(struct doca_ctx *ctx);
 /// Stops the context. DOCA_SUCCESS: it is idle. DOCA_ERROR_IN_PROGRESS: it is stopping, because
 /// tasks are in flight or not freed yet, a message of a kernel is being sent, or the call came from
@@ -62,7 +62,7 @@ doca_error_t doca_ctx_get_user_data(const struct doca_ctx *ctx, union doca_data 
 doca_error_t doca_ctx_set_state_changed_cb(struct doca_ctx *ctx,
                                            doca_ctx_state_changed_callback_t callback);
 /// Lets kernels of a GPU, instead of tasks, use the context: a consumer or producer of DOCA Comch,
-/// or one that copies memory or is for RDMA.
+/// one that copies memory or is for RDMA, or an Ethernet queue.
 /// A server or client of it takes the call and stays as it is. DOCA_ERROR_NOT_SUPPORTED: others.
 /// DOCA_ERROR_BAD_STATE if it is not idle.
 doca_error_t doca_ctx_set_datapath_on_gpu(struct doca_ctx *ctx, struct doca_gpu *gpu_dev);

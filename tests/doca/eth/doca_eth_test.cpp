@@ -2,7 +2,6 @@
 
 #include <array>
 #include <ctime>
-#include <numeric>
 #include <string>
 
 #include "tests/doca/eth/eth_fixture.hpp"
@@ -116,12 +115,6 @@ class Sender {
   doca_ctx* ctx = nullptr;
   std::vector<End> ended;
 };
-
-Bytes datagram(std::uint16_t port, std::size_t length, std::uint8_t first = 0) {
-  Bytes payload(length);
-  std::iota(payload.begin(), payload.end(), first);
-  return make_datagram(port, payload);
-}
 
 TEST_F(EthTest, TasksReceiveTheFramesOfTheirQueueInOrder) {
   Receiver receiver(dev_, pe_);
@@ -305,7 +298,7 @@ TEST_F(EthTest, TasksSendFramesInOrder) {
     }
     ASSERT_TRUE(eventually([&] { return sender.ended.size() == begin + 50; }));
     for (unsigned i = begin; i < begin + 50; ++i) {
-      ASSERT_EQ(veth_.read(), datagram(9, 1 + i % 1400, static_cast<std::uint8_t>(i))) << i;
+      ASSERT_EQ(read(), datagram(9, 1 + i % 1400, static_cast<std::uint8_t>(i))) << i;
       ASSERT_EQ(sender.ended[i].status, DOCA_SUCCESS);
     }
   }
@@ -321,7 +314,7 @@ TEST_F(EthTest, AListOfBuffersIsOneFrame) {
   ASSERT_EQ(doca_buf_chain_list(head, tail), DOCA_SUCCESS);
   ASSERT_EQ(sender.submit(head, 0), DOCA_SUCCESS);
   ASSERT_TRUE(eventually([&] { return sender.ended.size() == 1; }));
-  EXPECT_EQ(veth_.read(), frame);
+  EXPECT_EQ(read(), frame);
   stop(sender.ctx);
 }
 
@@ -337,7 +330,7 @@ TEST_F(EthTest, ChecksumsAreWrittenIfTheProgramAsks) {
   EXPECT_EQ(doca_eth_txq_set_l4_chksum_offload(sender.txq, 0), DOCA_ERROR_BAD_STATE);
   ASSERT_EQ(sender.submit(source(0, without), 0), DOCA_SUCCESS);
   ASSERT_TRUE(eventually([&] { return sender.ended.size() == 1; }));
-  EXPECT_EQ(veth_.read(), right);
+  EXPECT_EQ(read(), right);
   EXPECT_EQ(Bytes(piece(0), piece(0) + without.size()), without);  // the program's stays
   stop(sender.ctx);
 }
@@ -349,7 +342,7 @@ TEST_F(EthTest, AProgramSendsAndReceivesOnOneEngine) {
   ASSERT_EQ(doca_ctx_start(sender.ctx), DOCA_SUCCESS);
   ASSERT_EQ(receiver.submit(destination(0), 0), DOCA_SUCCESS);
   ASSERT_EQ(sender.submit(source(1, datagram(9, 20)), 0), DOCA_SUCCESS);
-  EXPECT_EQ(veth_.read().size(), 62U);
+  EXPECT_EQ(read().size(), 62U);
   veth_.write(datagram(7, 30));
   ASSERT_TRUE(eventually([&] { return receiver.ended.size() == 1 && sender.ended.size() == 1; }));
   stop(sender.ctx);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,13 @@ namespace offload::doca {
 using packets::test::Bytes;
 using packets::test::make_datagram;
 using packets::test::Veth;
+
+/// Returns a datagram whose payload counts from `first` on.
+inline Bytes datagram(std::uint16_t port, std::size_t length, std::uint8_t first = 0) {
+  Bytes payload(length);
+  std::iota(payload.begin(), payload.end(), first);
+  return make_datagram(port, payload);
+}
 
 /// A device with the interface v0 of a veth pair, whose other end the test writes and reads; with
 /// memory and a progress engine. Datagrams to port 7 are for queue 0, those to port 8 for queue 3.
@@ -86,6 +94,12 @@ class EthTest : public testing::Test {
         doca_buf_inventory_buf_get_by_data(inventory_, mmap_, piece(index), frame.size(), &buf),
         DOCA_SUCCESS);
     return buf;
+  }
+  /// Returns the next UDP frame that came to the other end; empty if none comes for a long time.
+  [[nodiscard]] Bytes read() const {
+    Bytes frame;
+    for (int i = 0; i < 10 && frame.empty(); ++i) frame = veth_.read();
+    return frame;
   }
   static doca_ctx_states state_of(const doca_ctx* ctx) {
     doca_ctx_states state{};
