@@ -270,6 +270,14 @@ doca_error_t doca_mmap_set_dmabuf_memrange(doca_mmap* mmap, int dmabuf_fd, void*
   return DOCA_SUCCESS;
 }
 
+doca_error_t doca_mmap_get_mkey(doca_mmap* mmap, doca_dev* dev, uint32_t* mkey) {
+  if (any_null(mmap, dev, mkey)) return DOCA_ERROR_INVALID_VALUE;
+  if (find_device(*mmap, dev) == mmap->devices.end()) return DOCA_ERROR_NOT_FOUND;
+  if (mmap->key == 0) return DOCA_ERROR_BAD_STATE;
+  *mkey = mmap->key;
+  return DOCA_SUCCESS;
+}
+
 doca_error_t doca_mmap_get_memrange(const doca_mmap* mmap, void** addr, size_t* len) {
   if (any_null(mmap, addr, len)) return DOCA_ERROR_INVALID_VALUE;
   if (mmap->memory.empty()) return DOCA_ERROR_BAD_STATE;

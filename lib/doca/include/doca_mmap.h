@@ -52,6 +52,10 @@ doca_error_t doca_mmap_set_memrange(struct doca_mmap *mmap, void *addr, size_t l
 /// follow for the same range. DOCA_ERROR_INVALID_VALUE also for an invalid descriptor.
 doca_error_t doca_mmap_set_dmabuf_memrange(struct doca_mmap *mmap, int dmabuf_fd, void *addr,
                                            uint64_t dmabuf_offset, size_t len);
+/// Sets the key by which kernels name the memory to Ethernet queues, which want it in network order
+/// (htobe32). Each start gives it another one. DOCA_ERROR_NOT_FOUND if the mmap has not the device,
+/// DOCA_ERROR_BAD_STATE if it is not started, or was made of an export.
+doca_error_t doca_mmap_get_mkey(struct doca_mmap *mmap, struct doca_dev *dev, uint32_t *mkey);
 /// DOCA_ERROR_BAD_STATE if none was set.
 doca_error_t doca_mmap_get_memrange(const struct doca_mmap *mmap, void **addr, size_t *len);
 /// Describes the memory for the other side of PCI: a process of this machine that runs as the same

@@ -119,6 +119,9 @@ class EthGpuTest : public EthTest {
     std::uint32_t mkey = 0;
     EXPECT_EQ(doca_gpu_dev_buf_get_mkey(buffer, &mkey), DOCA_SUCCESS);
     EXPECT_EQ(doca_buf_arr_destroy(array), DOCA_SUCCESS);
+    std::uint32_t same = 0;
+    EXPECT_EQ(doca_mmap_get_mkey(mmap_, dev_, &same), DOCA_SUCCESS);
+    EXPECT_EQ(same, mkey);
     return htobe32(mkey);
   }
   /// Writes a frame to a piece behind the buffer of the receive queue; returns its address.
@@ -200,6 +203,11 @@ TEST_F(EthGpuTest, TheEndOfTheContextEndsAReceive) {
   kernel.join();
   EXPECT_EQ(result, DOCA_ERROR_BAD_STATE);
   EXPECT_EQ(doca_mmap_stop(mmap_), DOCA_SUCCESS);
+  std::uint32_t mkey = 0;
+  EXPECT_EQ(doca_mmap_get_mkey(mmap_, dev_, &mkey), DOCA_ERROR_BAD_STATE);
+  doca_dev* const other = open_device(1);
+  EXPECT_EQ(doca_mmap_get_mkey(mmap_, other, &mkey), DOCA_ERROR_NOT_FOUND);
+  EXPECT_EQ(doca_dev_close(other), DOCA_SUCCESS);
   EXPECT_EQ(doca_ctx_start(doca_eth_rxq_as_doca_ctx(rxq_)), DOCA_ERROR_BAD_STATE);
 }
 
