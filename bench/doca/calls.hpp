@@ -52,10 +52,10 @@ struct Party {
     const doca_error_t result = doca_ctx_start(ctx);
     if (result != DOCA_ERROR_IN_PROGRESS) check(result, "cannot start a context");
   }
-  void turn() const { doca_pe_progress(pe); }
-  [[nodiscard]] doca_ctx_states state() const {
+  void turn() const noexcept { doca_pe_progress(pe); }
+  [[nodiscard]] doca_ctx_states state() const noexcept {
     doca_ctx_states now{};
-    check(doca_ctx_get_state(ctx, &now), "cannot read a state");
+    doca_ctx_get_state(ctx, &now);
     return now;
   }
 
@@ -63,14 +63,18 @@ struct Party {
   doca_ctx* ctx = nullptr;
 };
 
-/// Calls `turn` until `done` returns true. Throws Error after some seconds.
+/// Calls `turn` until `done` returns true, for some seconds at most. Returns whether it did.
+template <class Done, class Turn>
+bool turn_until(Done done, Turn turn) {
+  const auto limit = core::Clock::now() + std::chrono::seconds(5);
+  while (!done() && core::Clock::now() < limit) turn();
+  return done();
+}
+/// The same. Throws Error if it did not.
 template <class Done, class Turn>
 void until(Done done, Turn turn) {
-  const auto limit = core::Clock::now() + std::chrono::seconds(5);
-  while (!done()) {
-    if (core::Clock::now() > limit) throw core::Error(core::ErrorCode::timed_out, "no progress");
-    turn();
-  }
+  if (turn_until(done, turn)) return;
+  throw core::Error(core::ErrorCode::timed_out, "no progress");
 }
 
 /// A started mmap of its own memory, with an inventory.

@@ -26,18 +26,18 @@ class CalledEnds {
              doca_comch_task_send_completion_cb_t failed, void* user) {
     doca_devinfo_rep** list = nullptr;
     std::uint32_t reps = 0;
-    check(doca_devinfo_rep_create_list(dpu, DOCA_DEVINFO_REP_FILTER_NET, &list, &reps), "no list");
-    check(doca_dev_rep_open(list[0], &rep), "cannot open a representor");
+    check(doca_devinfo_rep_create_list(dpu_, DOCA_DEVINFO_REP_FILTER_NET, &list, &reps), "no list");
+    check(doca_dev_rep_open(list[0], &rep_), "cannot open a representor");
     check(doca_devinfo_rep_destroy_list(list), "cannot drop the list");
-    check(doca_comch_server_create(dpu, rep, name, &server), "cannot make a server");
-    check(doca_comch_client_create(host, name, &client), "cannot make a client");
-    server_party.connect(doca_comch_server_as_ctx(server), this);
+    check(doca_comch_server_create(dpu_, rep_, name, &server_), "cannot make a server");
+    check(doca_comch_client_create(host_, name, &client), "cannot make a client");
+    server_party.connect(doca_comch_server_as_ctx(server_), this);
     client_party.connect(doca_comch_client_as_ctx(client), user);
-    check(doca_comch_server_task_send_set_conf(server, sent, failed, 1), "cannot configure");
+    check(doca_comch_server_task_send_set_conf(server_, sent, failed, 1), "cannot configure");
     check(doca_comch_client_task_send_set_conf(client, sent, failed, tasks), "cannot configure");
-    check(doca_comch_server_event_msg_recv_register(server, on_message), "cannot configure");
+    check(doca_comch_server_event_msg_recv_register(server_, on_message), "cannot configure");
     check(doca_comch_client_event_msg_recv_register(client, on_message), "cannot configure");
-    check(doca_comch_server_event_connection_status_changed_register(server, on_connected,
+    check(doca_comch_server_event_connection_status_changed_register(server_, on_connected,
                                                                      on_connected),
           "cannot configure");
     check(doca_comch_client_event_consumer_register(client, on_consumer, on_consumer),
@@ -47,17 +47,17 @@ class CalledEnds {
   ~CalledEnds() {
     doca_ctx_stop(client_party.ctx);
     doca_ctx_stop(server_party.ctx);
-    until(
+    turn_until(
         [&] {
           return client_party.state() == DOCA_CTX_STATE_IDLE &&
                  server_party.state() == DOCA_CTX_STATE_IDLE;
         },
         [&] { turn(); });
     doca_comch_client_destroy(client);
-    doca_comch_server_destroy(server);
-    doca_dev_rep_close(rep);
-    doca_dev_close(host);
-    doca_dev_close(dpu);
+    doca_comch_server_destroy(server_);
+    doca_dev_rep_close(rep_);
+    doca_dev_close(host_);
+    doca_dev_close(dpu_);
   }
 
   void start() {
@@ -99,16 +99,16 @@ class CalledEnds {
     of(connection).consumer = id;
   }
 
-  doca_dev* dpu = open_host(kDpu);
-  doca_dev* host = open_host(kHost);
-  doca_dev_rep* rep = nullptr;
-  doca_comch_server* server = nullptr;
+  doca_dev* dpu_ = open_host(kDpu);
+  doca_dev* host_ = open_host(kHost);
+  doca_dev_rep* rep_ = nullptr;
+  doca_comch_server* server_ = nullptr;
 
  public:
   doca_comch_client* client = nullptr;
   Party server_party;
   Party client_party;
-  doca_dev* device() const { return dpu; }
+  doca_dev* device() const { return dpu_; }
 };
 
 /// Control messages of a client to a server.
@@ -205,8 +205,8 @@ class DataByCalls final : public Way {
     for (doca_task* task : sends_) doca_task_free(task);
     doca_ctx_stop(sender_.ctx);
     doca_ctx_stop(receiver_.ctx);
-    until([&] { return sender_.state() == DOCA_CTX_STATE_IDLE; }, [&] { sender_.turn(); });
-    until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }, [&] { receiver_.turn(); });
+    turn_until([&] { return sender_.state() == DOCA_CTX_STATE_IDLE; }, [&] { sender_.turn(); });
+    turn_until([&] { return receiver_.state() == DOCA_CTX_STATE_IDLE; }, [&] { receiver_.turn(); });
     doca_comch_producer_destroy(producer_);
     doca_comch_consumer_destroy(consumer_);
   }

@@ -111,7 +111,7 @@ class WritesByCalls final : public Way {
   ~WritesByCalls() override {
     for (const Write& each : tasks_) doca_task_free(each.task);
     doca_ctx_stop(party_.ctx);
-    until([&] { return party_.state() == DOCA_CTX_STATE_IDLE; }, [&] { party_.turn(); });
+    turn_until([&] { return party_.state() == DOCA_CTX_STATE_IDLE; }, [&] { party_.turn(); });
     doca_rdma_destroy(rdma_);
   }
 
