@@ -14,7 +14,8 @@ using offload::core::TimePoint;
 namespace {
 
 /// After a longer time between two turns descriptors are looked at first: a program may sleep for a
-/// second between its turns.
+/// second between its turns. The time is counted in ticks, so that shorter pauses than one may be
+/// missed, and a program without pauses has a look at each tick of more than this.
 constexpr Duration kPause = std::chrono::milliseconds(1);
 
 /// Returns the time of the kernel's last tick: its reading costs a fraction of a turn.
