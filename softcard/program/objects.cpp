@@ -132,7 +132,7 @@ void Objects::carry_out(const softcard_request& request) {
       case SOFTCARD_FREE_CQ:
       case SOFTCARD_FREE_SRQ:
       case SOFTCARD_FREE_QP:
-      case SOFTCARD_FREE_FLOW: free(request); break;
+      case SOFTCARD_FREE_FLOW: free_object(request); break;
       default:
         if (has_failed_) {
           error = -EIO;
@@ -167,7 +167,7 @@ void Objects::make(const softcard_request& request) {
   }
 }
 
-void Objects::free(const softcard_request& request) {
+void Objects::free_object(const softcard_request& request) {
   const std::uint32_t number = request.number;
   switch (request.kind) {
     case SOFTCARD_FREE_UAR: registers_.erase(number); break;

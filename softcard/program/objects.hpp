@@ -52,7 +52,7 @@ class Objects : public model::Events {
 
   void carry_out(const softcard_request& request);
   void make(const softcard_request& request);
-  void free(const softcard_request& request);
+  void free_object(const softcard_request& request);
   void make_memory(std::uint32_t key, const softcard_mr& wanted);
   void make_completions(std::uint32_t number, const softcard_cq& wanted);
   void make_receives(std::uint32_t number, const softcard_srq& wanted);
