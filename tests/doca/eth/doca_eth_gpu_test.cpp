@@ -102,8 +102,8 @@ class EthGpuTest : public EthTest {
     return frames;
   }
   static const std::uint8_t* bytes_at(std::uint64_t address) {
-    return reinterpret_cast<const std::uint8_t*>(
-        address);  // NOLINT(performance-no-int-to-ptr): as a kernel has it
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): as a kernel has it
+    return reinterpret_cast<const std::uint8_t*>(address);
   }
   /// The key of the program's memory, as send queues want it: an array of buffers tells it.
   std::uint32_t key() {
