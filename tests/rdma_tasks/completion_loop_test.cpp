@@ -77,6 +77,16 @@ TEST_F(CompletionLoopTest, ALateCompletionOfAFormerHandlerIsDropped) {
   loop_.remove(tag, 4, 0);
 }
 
+TEST_F(CompletionLoopTest, WhatItsOwnerTakesIsLeftToIt) {
+  progress::Engine other;  // the fake has one descriptor for all
+  CompletionLoop owned(device_, other, kDepth, CompletionLoop::PolledBy::owner);
+  const auto before = polls();
+  owned.drain();
+  EXPECT_EQ(polls(), before);
+  loop_.drain();
+  EXPECT_EQ(polls(), before + 1);
+}
+
 TEST_F(CompletionLoopTest, ItPollsWhileWorkIsOutstandingOnly) {
   const std::uint32_t tag = loop_.add(first_, 4);
   engine_.progress();

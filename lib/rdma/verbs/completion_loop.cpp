@@ -7,8 +7,12 @@
 namespace offload::rdma {
 
 CompletionLoop::CompletionLoop(const DeviceContext& device, progress::Engine& engine,
-                               std::uint32_t depth)
-    : engine_(&engine), channel_(device), queue_(device, depth, &channel_), room_(queue_.depth()) {
+                               std::uint32_t depth, PolledBy polled_by)
+    : engine_(&engine),
+      polled_by_(polled_by),
+      channel_(device),
+      queue_(device, depth, &channel_),
+      room_(queue_.depth()) {
   engine_->watch(channel_.fd(), EPOLLIN, *this);
 }
 
@@ -56,6 +60,7 @@ void CompletionLoop::remove(std::uint32_t tag, std::uint32_t depth,
 }
 
 void CompletionLoop::drain() {
+  if (polled_by_ == PolledBy::owner) return;
   // The queue may refill meanwhile: bounded by its depth.
   for (std::size_t taken = 0; taken < queue_.depth() && poll(); taken += kBatch) {
   }
