@@ -47,26 +47,30 @@ const char* why_not(const offload_rule& rule) {
 class FlowBytes {
  public:
   explicit FlowBytes(std::uint16_t priority) : bytes_(sizeof(ibv_flow_attr)) {
-    attributes_.type = IBV_FLOW_ATTR_NORMAL;
-    attributes_.priority = priority;
-    attributes_.port = kPort;
+    attributes().type = IBV_FLOW_ATTR_NORMAL;
+    attributes().priority = priority;
+    attributes().port = kPort;
   }
+  /// Adds a specification of zeros, for the caller to fill in before the next one is added. No byte
+  /// between its fields is left undefined, as in a copy.
   template <class Specification>
-  void add(ibv_flow_spec_type type, Specification specification) {
+  Specification& add(ibv_flow_spec_type type) {
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + sizeof(Specification));
+    ++attributes().num_of_specs;
+    auto& specification = *reinterpret_cast<Specification*>(bytes_.data() + at);
     specification.type = type;
     specification.size = sizeof specification;
-    const auto* const begin = reinterpret_cast<const std::byte*>(&specification);
-    bytes_.insert(bytes_.end(), begin, begin + sizeof specification);
-    ++attributes_.num_of_specs;
+    return specification;
   }
   [[nodiscard]] std::vector<std::byte> take() {
-    attributes_.size = static_cast<std::uint16_t>(bytes_.size());
-    std::memcpy(bytes_.data(), &attributes_, sizeof attributes_);
+    attributes().size = static_cast<std::uint16_t>(bytes_.size());
     return std::move(bytes_);
   }
 
  private:
-  ibv_flow_attr attributes_{};
+  ibv_flow_attr& attributes() { return *reinterpret_cast<ibv_flow_attr*>(bytes_.data()); }
+
   std::vector<std::byte> bytes_;
 };
 
@@ -84,22 +88,21 @@ void add_family(FlowBytes& flow, const offload_rule& rule) {
   const bool has_protocol = (rule.fields & OFFLOAD_MATCH_PROTOCOL) != 0;
   const std::uint8_t all = has_protocol ? 0xff : 0;
   if (rule.family == ETH_P_IP) {
-    ibv_flow_spec_ipv4_ext ip{};
+    auto& ip = flow.add<ibv_flow_spec_ipv4_ext>(IBV_FLOW_SPEC_IPV4_EXT);
     set_addresses(rule, ip.val, ip.mask);
     ip.val.proto = rule.protocol & all;
     ip.mask.proto = all;
-    flow.add(IBV_FLOW_SPEC_IPV4_EXT, ip);
   } else {
-    ibv_flow_spec_ipv6 ip{};
+    auto& ip = flow.add<ibv_flow_spec_ipv6>(IBV_FLOW_SPEC_IPV6);
     set_addresses(rule, ip.val, ip.mask);
     ip.val.next_hdr = rule.protocol & all;
     ip.mask.next_hdr = all;
-    flow.add(IBV_FLOW_SPEC_IPV6, ip);
   }
 }
 
 void add_transport(FlowBytes& flow, const offload_rule& rule) {
-  ibv_flow_spec_tcp_udp transport{};
+  auto& transport = flow.add<ibv_flow_spec_tcp_udp>(
+      rule.protocol == IPPROTO_UDP ? IBV_FLOW_SPEC_UDP : IBV_FLOW_SPEC_TCP);
   if ((rule.fields & OFFLOAD_MATCH_SOURCE_PORT) != 0) {
     transport.val.src_port = htons(rule.source_ports[0]);
     transport.mask.src_port = 0xffff;
@@ -108,7 +111,6 @@ void add_transport(FlowBytes& flow, const offload_rule& rule) {
     transport.val.dst_port = htons(rule.destination_ports[0]);
     transport.mask.dst_port = 0xffff;
   }
-  flow.add(rule.protocol == IPPROTO_UDP ? IBV_FLOW_SPEC_UDP : IBV_FLOW_SPEC_TCP, transport);
 }
 
 }  // namespace
@@ -120,12 +122,11 @@ std::vector<std::byte> flow_of(const Rule& rule, std::uint16_t priority) {
                 fmt::format("a card cannot apply the rule '{}': {}", rule.text, why));
   }
   FlowBytes flow(priority);
-  ibv_flow_spec_eth ethernet{};
+  auto& ethernet = flow.add<ibv_flow_spec_eth>(IBV_FLOW_SPEC_ETH);
   if ((fields.fields & OFFLOAD_MATCH_VLAN) != 0) {
     ethernet.val.vlan_tag = htons(fields.vlan);
     ethernet.mask.vlan_tag = htons(0xfff);  // not the priority
   }
-  flow.add(IBV_FLOW_SPEC_ETH, ethernet);
   if ((fields.fields & OFFLOAD_MATCH_FAMILY) != 0) add_family(flow, fields);
   if ((fields.fields & OFFLOAD_MATCH_PROTOCOL) != 0 &&
       (fields.protocol == IPPROTO_UDP || fields.protocol == IPPROTO_TCP)) {
