@@ -9,21 +9,8 @@
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
 using offload::core::Duration;
-using offload::core::TimePoint;
 
 namespace {
-
-/// After a longer time between two turns descriptors are looked at first: a program may sleep for a
-/// second between its turns. The time is counted in ticks, so that shorter pauses than one may be
-/// missed, and a program without pauses has a look at each tick of more than this.
-constexpr Duration kPause = std::chrono::milliseconds(1);
-
-/// Returns the time of the kernel's last tick: its reading costs a fraction of a turn.
-TimePoint time_of_tick() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return TimePoint(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
-}
 
 }  // namespace
 
@@ -91,14 +78,9 @@ doca_error_t doca_pe_connect_ctx(doca_pe* pe, doca_ctx* ctx) {
 
 uint8_t doca_pe_progress(doca_pe* pe) {
   if (pe == nullptr || pe->in_turn) return 0;
-  const TimePoint now = time_of_tick();
-  const bool has_paused = now - pe->last_turn > kPause;
-  pe->last_turn = now;
   bool worked = false;
   pe->in_turn = true;
-  static_cast<void>(guarded(__func__, [&] {
-    worked = has_paused ? pe->engine.look_and_progress() : pe->engine.progress();
-  }));
+  static_cast<void>(guarded(__func__, [&] { worked = pe->engine.progress(); }));
   if (!pe->stopping.empty()) worked = pe->settle() || worked;
   pe->in_turn = false;
   return worked ? 1 : 0;

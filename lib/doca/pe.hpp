@@ -145,7 +145,6 @@ struct doca_pe {
   std::size_t graphs = 0;
   bool in_turn = false;
   bool is_armed = false;
-  offload::core::TimePoint last_turn;  ///< its beginning
 
   /// Connects a context that is connected to none. Throws Error.
   void connect(doca_ctx& ctx);

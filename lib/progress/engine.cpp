@@ -22,6 +22,8 @@ constexpr std::size_t kEventsAtOnce = 256;
 /// While turns follow each other without a wait, every 16th checks the descriptors: that is a
 /// system call, which costs as much as about ten polls of memory.
 constexpr std::uint32_t kTurnsPerLook = 16;
+/// However few the turns, a look comes after this time.
+constexpr Duration kLongestWithoutLook = std::chrono::milliseconds(1);
 
 /// True until epoll_pwait2 fails: before Linux 5.11 (ENOSYS), or in a container whose older seccomp
 /// profile denies unknown calls (EPERM). Relaxed: it guards nothing, and a thread that does not see
@@ -104,7 +106,7 @@ bool Engine::run_once(TimePoint deadline) {
   const bool may_spin = !polled && now_ - last_work_ < spin_;
   const Expecting expected = may_spin ? expecting() : Expecting::nothing;
   if (!polled && expected == Expecting::nothing) return sleep(deadline);  // it takes events
-  if (end_turn(polled, /*look=*/polled)) {
+  if (end_turn(now_, polled, /*must_look=*/polled || now_ - last_look_ > kLongestWithoutLook)) {
     turn_ = Turn::worked;
     return true;
   }
@@ -162,16 +164,10 @@ void Engine::end_sleep() noexcept {
 bool Engine::progress() {
   const UsageCheck::Turn in_turn(usage_, "progress");
   knows_time_ = false;
-  return end_turn(poll_all(), /*look=*/false);
-}
-
-bool Engine::look_and_progress() {
-  const UsageCheck::Turn in_turn(usage_, "look_and_progress");
-  knows_time_ = false;
-  const bool found = take_events(Duration{});
-  turns_to_look_ = found ? 0 : kTurnsPerLook - 1;
+  const TimePoint now = core::time_of_tick();
+  const bool found = now - last_look_ > kLongestWithoutLook && look(now);
   const bool worked = poll_all();
-  return end_turn(worked || found, /*look=*/false);
+  return end_turn(now, worked || found, /*must_look=*/false);
 }
 
 core::Duration Engine::arm() {
@@ -193,13 +189,19 @@ void Engine::control(int operation, int fd, std::uint32_t epoll_events, EventHan
   check_errno(::epoll_ctl(epoll_.get(), operation, fd, &event), "epoll_ctl");
 }
 
-/// Takes events if `look` is set or a check is due. `worked`: whether the turn's polls had work.
-/// Returns whether the turn had work.
-bool Engine::end_turn(bool worked, bool look) {
-  if (look || turns_to_look_ == 0) {
-    const bool found = take_events(Duration{});
-    turns_to_look_ = found ? 0 : kTurnsPerLook - 1;
-    worked = worked || found;
+/// Takes events. Returns whether there were some.
+bool Engine::look(TimePoint now) {
+  last_look_ = now;
+  const bool found = take_events(Duration{});
+  turns_to_look_ = found ? 0 : kTurnsPerLook - 1;
+  return found;
+}
+
+/// Takes events if `must_look` is set or a look is due. `worked`: whether the turn's polls had
+/// work. Returns whether the turn had work.
+bool Engine::end_turn(TimePoint now, bool worked, bool must_look) {
+  if (must_look || turns_to_look_ == 0) {
+    worked = look(now) || worked;
   } else {
     --turns_to_look_;
   }

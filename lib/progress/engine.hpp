@@ -117,10 +117,10 @@ class Engine {
   }
 
   /// One turn that does not wait: polls everything once; every 16th turn, and the turn after
-  /// events, takes events. Returns whether there was work.
+  /// events, takes events. It takes them first if more than 1 ms has gone by since they were last
+  /// taken, in ticks of the kernel of 1 to 10 ms: the caller may have waited, or has long turns.
+  /// Returns whether there was work.
   bool progress();
-  /// The same after a wait of the caller, during which events may have come: takes events first.
-  bool look_and_progress();
 
   /// The engine's epoll descriptor, readable while an event is pending; for the caller's own poll
   /// or epoll.
@@ -161,7 +161,8 @@ class Engine {
   void end_time() noexcept;
   void end_sleep() noexcept;
   void control(int operation, int fd, std::uint32_t epoll_events, EventHandler& handler);
-  bool end_turn(bool worked, bool look);
+  bool look(core::TimePoint now);
+  bool end_turn(core::TimePoint now, bool worked, bool must_look);
   bool poll_all();
   bool poll_active();
   bool take_events(core::Duration timeout);
@@ -183,6 +184,7 @@ class Engine {
   core::TimePoint last_work_ = now_;
   bool has_untimed_work_ = false;  ///< since last_work_
   std::uint32_t turns_to_look_ = 0;
+  core::TimePoint last_look_{};    ///< without a sleep
   bool armed_ = false;             ///< the pollables are armed
   bool armed_by_caller_ = false;   ///< by arm(), not by sleep()
   bool has_unarmed_work_ = false;  ///< a pollable was activated since the arming

@@ -161,16 +161,34 @@ TEST(Engine, AfterAWaitOfTheCallerEventsAreTakenBeforeThePolls) {
   Engine engine;
   Signal signal(engine);
   FakeWork work;
-  work.on_poll = [&] { EXPECT_EQ(signal.events, 1); };
-  EXPECT_FALSE(engine.progress());  // the next look is due in 16 turns
   engine.attach(work);
-  signal.raise();
-  EXPECT_TRUE(engine.look_and_progress());
-  EXPECT_EQ(signal.events, 1);
-  EXPECT_FALSE(engine.look_and_progress());
+  EXPECT_FALSE(engine.progress());  // the next look is due in 16 turns
+  for (int i = 1; i <= 3; ++i) {
+    signal.raise();
+    std::this_thread::sleep_for(25ms);  // more than two ticks of any kernel
+    work.on_poll = [&] { EXPECT_EQ(signal.events, i); };
+    EXPECT_TRUE(engine.progress());
+    EXPECT_EQ(signal.events, i);
+    work.on_poll = nullptr;
+    EXPECT_FALSE(engine.progress());
+  }
 }
 
-// Each check is a system call, which a turn with completions omits.
+TEST(Engine, ALongTurnIsFollowedByALook) {
+  Engine engine;
+  FakeWork work;
+  work.pending = 1'000;
+  work.on_poll = [] { std::this_thread::sleep_for(25ms); };
+  engine.attach(work);
+  Signal signal(engine);
+  EXPECT_TRUE(engine.progress());
+  EXPECT_TRUE(engine.progress());
+  signal.raise();
+  EXPECT_TRUE(engine.progress());
+  EXPECT_EQ(signal.events, 1);
+}
+
+// Each check is a system call, which a turn with completions omits. A tick may come in between.
 TEST(Engine, ProgressLooksAtDescriptorsNowAndThenWhileThereIsWork) {
   Engine engine;
   FakeWork work;
@@ -178,10 +196,16 @@ TEST(Engine, ProgressLooksAtDescriptorsNowAndThenWhileThereIsWork) {
   engine.attach(work);
   Signal signal(engine);
   EXPECT_TRUE(engine.progress());
-  signal.raise();
-  int turns = 0;
-  for (; signal.events == 0 && turns < 100; ++turns) EXPECT_TRUE(engine.progress());
-  EXPECT_EQ(turns, 16);
+  int whole = 0;
+  for (int i = 1; i <= 100; ++i) {
+    EXPECT_TRUE(engine.progress());  // the turn after events looks, and finds none
+    signal.raise();
+    int turns = 0;
+    for (; signal.events < i && turns < 100; ++turns) EXPECT_TRUE(engine.progress());
+    EXPECT_LE(turns, 16);
+    whole += turns == 16 ? 1 : 0;
+  }
+  EXPECT_GT(whole, 50);
 }
 
 TEST(Engine, ItsDescriptorIsReadableWhileAnEventWaits) {

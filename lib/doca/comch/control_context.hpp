@@ -187,7 +187,6 @@ class ServerContext final : public ControlContext, progress::EventHandler {
   std::optional<StreamListener> listener_;
   bool may_accept_ = false;
   bool is_watching_ = false;
-  core::TimePoint next_look_{};
   std::vector<Newcomer> newcomers_;
 };
 

@@ -23,8 +23,6 @@ constexpr std::size_t kMostNewcomers = 64;
 constexpr core::Duration kIntroductionTime = std::chrono::seconds(3);
 /// The part of it that they have even if others wait.
 constexpr core::Duration kCertainTime = std::chrono::milliseconds(500);
-/// The time from one look for newcomers to the next, if there is no event.
-constexpr core::Duration kLookTime = std::chrono::milliseconds(10);
 /// The longest first frame: an introduction and a name.
 constexpr std::size_t kLongestGreeting = sizeof(Introduction) + 256;
 
@@ -63,8 +61,6 @@ void ServerContext::close_streams() noexcept {
 
 bool ServerContext::poll_streams() {
   bool worked = false;
-  // An engine looks for events in some turns only, and a program may have few.
-  if (engine()->now() >= next_look_) may_accept_ = true;
   for (std::size_t i = 0; i < newcomers_.size();) {
     bool has_ended = true;
     try {
@@ -90,7 +86,6 @@ bool ServerContext::accept_newcomers() {
   bool worked = false;
   bool has_room = true;
   try {
-    if (may_accept_) next_look_ = engine()->now() + kLookTime;
     for (std::size_t i = 0; may_accept_ && has_room && i < kMostNewcomers; ++i) {
       has_room = newcomers_.size() < kMostNewcomers ||
                  newcomers_.front().until - core::Clock::now() < kIntroductionTime - kCertainTime;
