@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <optional>
+
 #include "apps/report/compare/comparison_report.hpp"
 #include "apps/report/compare/side.hpp"
 #include "apps/report/histograms.hpp"
@@ -7,6 +9,7 @@
 #include "apps/report/options.hpp"
 #include "apps/report/page/page.hpp"
 #include "cli/output_file.hpp"
+#include "core/error.hpp"
 #include "core/exit_status.hpp"
 #include "core/log.hpp"
 #include "results/read_result.hpp"
@@ -47,9 +50,18 @@ int run(const HtmlOptions& options) {
   return 0;
 }
 
+/// A file that cannot be read is no reason to blame NEW.
 int run(const CompareOptions& options) {
-  const auto [text, status] =
-      report_comparison(options, read_side(options.base), read_side(options.candidate));
+  std::optional<Side> base;
+  std::optional<Side> candidate;
+  try {
+    base = read_side(options.base);
+    candidate = read_side(options.candidate);
+  } catch (const core::Error& error) {
+    core::print_error("offload-report", error.what());
+    return kCannotTell;
+  }
+  const auto [text, status] = report_comparison(options, *base, *candidate);
   fmt::print("{}", text);
   return status;
 }

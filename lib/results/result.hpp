@@ -20,6 +20,11 @@ enum class Statistic : std::uint8_t { min, mean, p50, p90, p95, p99, p99_9, p99_
 inline constexpr std::array<const char*, 10> kStatisticNames = {
     "min", "mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "p99_999", "max"};
 
+/// How many latencies a statistic needs to say something: a percentile has at least one of them
+/// beyond it.
+inline constexpr std::array<std::uint64_t, kStatisticNames.size()> kFewestSamples = {
+    1, 1, 1, 10, 20, 100, 1000, 10'000, 100'000, 1};
+
 struct Latency {
   std::uint64_t count = 0;
   std::array<double, kStatisticNames.size()> us{};  ///< indexed by Statistic
@@ -28,6 +33,10 @@ struct Latency {
   static Latency of(const metrics::LatencyHistogram& histogram);
   [[nodiscard]] double at(Statistic statistic) const {
     return us[static_cast<std::size_t>(statistic)];
+  }
+  /// Returns whether there are enough latencies for the statistic.
+  [[nodiscard]] bool has(Statistic statistic) const {
+    return count >= kFewestSamples[static_cast<std::size_t>(statistic)];
   }
 };
 

@@ -22,18 +22,25 @@ inline std::string errors_of(const RunResult& result) {
   return text;
 }
 
+/// A statistic in microseconds, or a dash if there are too few latencies for it.
+inline std::string text_of(results::Statistic statistic,
+                           const metrics::LatencyHistogram& histogram) {
+  const auto i = static_cast<std::size_t>(statistic);
+  if (histogram.count() < results::kFewestSamples[i]) return "-";
+  return fmt::format("{:.3f}", histogram.summary()[i].second);
+}
+
 /// Service and response time side by side, where there are both.
 inline std::string latencies(const Interval& total) {
   const bool both = total.response.count() != 0;
   std::string text = fmt::format("{:<26}{:>14}{}\n", "Latency (us)", "service time",
                                  both ? "   response time" : "");
-  const auto service = total.service.summary();
-  const auto response = total.response.summary();
-  for (std::size_t i = 0; i < service.size(); ++i) {
-    std::string name(service[i].first);
+  for (std::size_t i = 0; i < results::kStatisticNames.size(); ++i) {
+    std::string name(results::kStatisticNames[i]);
     std::ranges::replace(name, '_', '.');  // p99.9
-    text += fmt::format("  {:<24}{:>14.3f}", name, service[i].second);
-    if (both) text += fmt::format("  {:>14.3f}", response[i].second);
+    const auto statistic = static_cast<results::Statistic>(i);
+    text += fmt::format("  {:<24}{:>14}", name, text_of(statistic, total.service));
+    if (both) text += fmt::format("  {:>14}", text_of(statistic, total.response));
     text += '\n';
   }
   return text;
@@ -72,6 +79,11 @@ inline std::string make_table(const RunResult& result) {
                 fmt::format("{:.3f} (by Little's law {:.3f})", result.mean_in_flight(),
                             result.in_flight_by_littles_law()));
   table += latencies(total);
+  const std::uint64_t ended = total.answered + result.unanswered;
+  if (ended > total.service.count()) {
+    table += line("Not in the latencies", "{} requests without a right response",
+                  ended - total.service.count());
+  }
   table += percentiles("Connect time (us)", total.connect);
   table += percentiles("Schedule lag (us)", total.lag);
   if (!result.verdict.text.empty()) table += line("Verdict", "{}", result.verdict.text);
@@ -86,10 +98,10 @@ inline std::string make_line(const RunResult& result) {
   std::string text = fmt::format("{:>6} in flight", setting.max_concurrent_messages);
   if (setting.rate) text += fmt::format("{:>12.1f}/s offered", *setting.rate);
   text += fmt::format(
-      "{:>14.1f}/s valid   {} time p50 {:>9.3f}  p99 {:>9.3f}  p99.9 {:>9.3f} us",
-      result.valid_per_second(), total.response.count() != 0 ? "response" : "service",
-      core::to_micros(latency.percentile(0.5)), core::to_micros(latency.percentile(0.99)),
-      core::to_micros(latency.percentile(0.999)));
+      "{:>14.1f}/s valid   {} time p50 {:>9}  p99 {:>9}  p99.9 {:>9} us", result.valid_per_second(),
+      total.response.count() != 0 ? "response" : "service",
+      text_of(results::Statistic::p50, latency), text_of(results::Statistic::p99, latency),
+      text_of(results::Statistic::p99_9, latency));
   if (const auto errors = errors_of(result); !errors.empty()) text += "   " + errors;
   if (setting.rate) text += fmt::format("   {}", name_of(result.verdict.code));
   return text + '\n';

@@ -84,7 +84,10 @@ LoadVerdict judge_load(const LoadSeen& seen) {
                 (is_client_late ? "; the client also " + client : std::string())};
   }
   if (is_client_late) {
-    return {Code::client_late, rates + "this client was late: it " + client};
+    return {Code::client_late,
+            rates + "this client was late: it " + client +
+                (is_server_late ? "; the server was late, too: " + describe_server(seen)
+                                : std::string())};
   }
   if (seen.due == 0 || share(std::max(by_client, by_server), seen.due) > kMostLate) {
     return {Code::too_few, rates + describe_too_few(seen)};

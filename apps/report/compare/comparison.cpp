@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
+#include "core/escape.hpp"
 #include "metrics/latency_histogram.hpp"
 
 namespace offload::report {
@@ -40,6 +43,13 @@ std::vector<double> values_of(const Runs& runs, Figure figure, bool response) {
                                                        : latency.at(figure.statistic));
   }
   return values;
+}
+
+/// Returns whether all runs have enough latencies for a figure.
+bool have(const Runs& runs, Figure figure, bool response) {
+  return figure.kind == Figure::Kind::rate || std::ranges::all_of(runs, [&](const Run* run) {
+           return (response ? *run->response_time_us : run->service_time_us).has(figure.statistic);
+         });
 }
 
 bool are_alternated(const Runs& base, const Runs& candidate) {
@@ -79,6 +89,29 @@ std::string unlike(const Runs& base, const Runs& candidate) {
   return {};
 }
 
+/// Options that do not change the load: where it goes, and how often and in which order.
+constexpr std::array<std::string_view, 4> kOptionsBesideTheLoad = {
+    "server_ip_address", "server_ip_port", "seed", "repeat"};
+
+/// Returns an option's value as JSON; "unknown" of a result without the option.
+std::string value_of(const Result& result, std::string_view name) {
+  const auto found = std::ranges::find(
+      result.options, name, [](const auto& each) -> const auto& { return each.first; });
+  return found == result.options.end() ? "unknown" : found->second;
+}
+
+/// Returns the first option in which two loads differ, empty if there is none.
+std::string unlike_option(const Result& left, const Result& right) {
+  for (const auto* result : {&left, &right}) {
+    for (const auto& [name, value] : result->options) {
+      const bool is_beside =
+          std::ranges::find(kOptionsBesideTheLoad, name) != kOptionsBesideTheLoad.end();
+      if (!is_beside && value_of(left, name) != value_of(right, name)) return name;
+    }
+  }
+  return {};
+}
+
 std::string label_of(Figure figure, bool response) {
   if (figure.kind == Figure::Kind::rate) return "rate (1/s)";
   return fmt::format("{} {} (us)", response ? "response" : "service", name_of(figure));
@@ -89,6 +122,7 @@ std::optional<Ratio> ratio_of(const Runs& base, const Runs& candidate, Figure fi
   const auto of_base = values_of(base, figure, response);
   const auto of_candidate = values_of(candidate, figure, response);
   const auto is_zero = [](double value) { return value <= 0; };
+  if (!have(base, figure, response) || !have(candidate, figure, response)) return std::nullopt;
   if (std::ranges::any_of(of_base, is_zero) || std::ranges::any_of(of_candidate, is_zero)) {
     return std::nullopt;
   }
@@ -125,6 +159,21 @@ double student_t(double degrees) {
 }
 
 }  // namespace
+
+std::string unlike_options(const std::vector<Result>& base, const std::vector<Result>& candidate) {
+  if (base.empty()) return {};
+  const Result& first = base.front();
+  for (const auto* side : {&base, &candidate}) {
+    for (const Result& result : *side) {
+      const std::string name = unlike_option(first, result);
+      if (name.empty()) continue;
+      return fmt::format("{} is {} in '{}' and {} in '{}'", core::escaped(name),
+                         core::escaped(value_of(first, name)), core::escaped(first.file),
+                         core::escaped(value_of(result, name)), core::escaped(result.file));
+    }
+  }
+  return {};
+}
 
 Comparison compare(const Runs& base, const Runs& candidate) {
   Comparison comparison;

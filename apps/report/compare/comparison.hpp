@@ -38,9 +38,14 @@ struct Comparison {
   bool alternated = false;
   /// Why the runs cannot be compared, empty if they can.
   std::string unlike;
-  /// Empty with fewer than kFewestPairs. A figure that is 0 in some run has none.
+  /// Empty with fewer than kFewestPairs. A figure that is 0 in some run, or for which a run has too
+  /// few latencies, has none.
   std::vector<Ratio> ratios;
 };
+
+/// Returns the first option of the load that is not the same in all results of both sides, as a
+/// sentence; empty if there is none.
+std::string unlike_options(const std::vector<Result>& base, const std::vector<Result>& candidate);
 
 Comparison compare(const std::vector<const Run*>& base, const std::vector<const Run*>& candidate);
 

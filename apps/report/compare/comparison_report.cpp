@@ -29,17 +29,28 @@ class Reporter {
     report_errors();
     report_untrusted("BASE", base_);
     report_untrusted("NEW", candidate_);
-    const Comparison comparison = compare(base_.runs(), candidate_.runs());
+    Comparison comparison = compare(base_.runs(), candidate_.runs());
+    if (comparison.unlike.empty()) {
+      comparison.unlike = unlike_options(base_.results, candidate_.results);
+    }
+    if (!comparison.unlike.empty()) comparison.ratios.clear();
     report_pairs(comparison);
     print_ratios(comparison);
     if (!comparison.ratios.empty()) line("");
-    for (const Threshold& threshold : options_.thresholds) report(threshold, comparison);
+    for (const Threshold& threshold : thresholds()) report(threshold, comparison);
     if (status_ == kNothingFound) line("nothing found");
     if (status_ == kCannotTell) line("no verdict");
     return {text_, status_};
   }
 
  private:
+  /// Returns those of the command line, else kDefaultThresholds.
+  [[nodiscard]] std::vector<Threshold> thresholds() const {
+    if (!options_.thresholds.empty()) return options_.thresholds;
+    std::vector<Threshold> thresholds;
+    for (const char* const each : kDefaultThresholds) thresholds.push_back(*parse_threshold(each));
+    return thresholds;
+  }
   void line(const std::string& text) {
     text_ += text;
     text_ += '\n';
@@ -93,12 +104,16 @@ class Reporter {
 
   void report_untrusted(const char* title, const Side& side) {
     const auto runs = side.runs();
-    const auto late = std::ranges::count(runs, std::string_view("client_late"), &Run::verdict_code);
-    if (late == 0) return;
-    line(
-        fmt::format("warning: in {} of {} runs of {} the client itself was late: the latencies are "
-                    "not only those of the server",
-                    late, runs.size(), title));
+    const auto warn = [&](std::string_view code, const char* what) {
+      const auto count = std::ranges::count(runs, code, &Run::verdict_code);
+      if (count != 0)
+        line(fmt::format("warning: in {} of {} runs of {} {}", count, runs.size(), title, what));
+    };
+    warn("client_late",
+         "the client itself was late: the latencies are not only those of the server");
+    warn("server_late", "the server was late: the load was not that which was offered");
+    warn("cut_short", "the run was cut short");
+    warn("too_few", "there were too few requests for a verdict");
   }
 
   void report_pairs(const Comparison& comparison) {
@@ -146,7 +161,8 @@ class Reporter {
     if (ratio != comparison.ratios.end()) {
       report(threshold, *ratio, comparison.pairs);
     } else if (comparison.pairs >= kFewestPairs && comparison.unlike.empty()) {
-      cannot_tell(fmt::format("{}: no verdict: it is 0 in at least one run", threshold.text));
+      cannot_tell(fmt::format("{}: no verdict: at least one run is too short for it, or has 0",
+                              threshold.text));
     }
   }
 

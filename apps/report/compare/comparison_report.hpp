@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "apps/report/compare/side.hpp"
@@ -10,6 +11,9 @@ namespace offload::report {
 inline constexpr int kNothingFound = 0;
 inline constexpr int kFound = 1;
 inline constexpr int kCannotTell = 3;
+
+/// What makes a comparison fail if the command line says nothing else.
+inline constexpr std::array kDefaultThresholds = {"rate<0.9", "p50>1.1"};
 
 struct ComparisonReport {
   std::string text;  ///< lines for people

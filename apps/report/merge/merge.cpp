@@ -150,7 +150,7 @@ class RunMerger {
     }
   }
 
-  /// That of the processes that fared worst: each says its own rates.
+  /// That of the processes that fared worst, with the sentence of the first, and their number.
   void set_verdict() {
     constexpr std::array kFromBestToWorst = {"too_few", "server_late", "client_late", "cut_short"};
     const auto severity = [&](const Run* run) {
@@ -159,10 +159,11 @@ class RunMerger {
     };
     const auto worst = std::ranges::max_element(runs_, {}, severity);
     merged_.verdict_code = (*worst)->verdict_code;
-    for (const Run* run : runs_) {
-      if (severity(run) != severity(*worst)) continue;
-      const std::string text = with_host(result_of(run), run->verdict_text);
-      merged_.verdict_text += (merged_.verdict_text.empty() ? "" : "; ") + text;
+    merged_.verdict_text = with_host(result_of(*worst), (*worst)->verdict_text);
+    const auto alike = std::ranges::count(runs_, severity(*worst), severity);
+    if (runs_.size() > 1) {
+      merged_.verdict_text +=
+          fmt::format("; {} of {} processes have this verdict", alike, runs_.size());
     }
   }
 

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -93,30 +95,63 @@ inline std::string headline_of(const Result& result) {
   for (const auto& [name, statistic] : {std::pair{" p50 ", Statistic::p50},
                                         {", p99 ", Statistic::p99},
                                         {", max ", Statistic::max}}) {
-    text += name + time_text(median_of(result, [&, each = statistic](const Run& run) {
-              return (response ? *run.response_time_us : run.service_time_us).at(each);
-            }));
+    const auto latency = [&](const Run& run) -> const Latency& {
+      return response ? *run.response_time_us : run.service_time_us;
+    };
+    const bool is_known = std::ranges::all_of(
+        result.runs, [&, each = statistic](const Run& run) { return latency(run).has(each); });
+    text += name + (is_known ? time_text(median_of(result,
+                                                   [&, each = statistic](const Run& run) {
+                                                     return latency(run).at(each);
+                                                   }))
+                             : std::string("unknown"));
+  }
+  const Totals totals = totals_of(result);
+  if (totals.errors + totals.unanswered != 0) {
+    text += "; latencies of the requests that were answered";
   }
   return "<p class=\"headline\">" + text + "</p>";
 }
 
-/// How a result ended, as HTML: its errors and faults if there are any, then the figures that
-/// people ask for first. `name`: what the page calls it, HTML already.
+/// Returns the sentence of the worst verdict, and how many runs have it; empty if the server kept
+/// up in all runs of an open loop.
+inline std::string verdict_of(const Result& result) {
+  constexpr std::array kFromBestToWorst = {"too_few", "server_late", "client_late", "cut_short"};
+  const auto severity = [&](const Run& run) {
+    const auto found = std::ranges::find(kFromBestToWorst, std::string_view(run.verdict_code));
+    return found == kFromBestToWorst.end() ? 0 : found - kFromBestToWorst.begin() + 1;
+  };
+  const auto worst = std::ranges::max_element(result.runs, {}, severity);
+  if (worst == result.runs.end() || severity(*worst) == 0) return {};
+  const auto alike = std::ranges::count(result.runs, worst->verdict_code, &Run::verdict_code);
+  const std::string share =
+      result.runs.size() == 1
+          ? std::string()
+          : fmt::format("in {} of {} runs, such as this one: ", alike, result.runs.size());
+  return share + html_text(worst->verdict_text);
+}
+
+/// How a result ended, as HTML: its errors and faults if there are any, its verdict if the load was
+/// not what was asked for, then the figures that people ask for first. `name`: what the page calls
+/// it, HTML already.
 inline std::string status_banner(const std::string& name, const Result& result) {
   const std::string items = complaints_of(result);
   const Totals totals = totals_of(result);
-  const std::string headline = totals.responses == 0 ? "" : headline_of(result);
+  const std::string verdict = verdict_of(result);
+  const std::string figures = (verdict.empty() ? "" : "<p>" + verdict + "</p>") +
+                              (totals.responses == 0 ? "" : headline_of(result));
   if (result.status == "failed" || !items.empty()) {
-    return banner("bad", name + " failed", "<ul>" + items + "</ul>" + headline);
+    return banner("bad", name + " failed", "<ul>" + items + "</ul>" + figures);
   }
   if (result.status == "interrupted") {
-    return banner("warn", name + " was interrupted: its last run is not whole", headline);
+    return banner("warn", name + " was interrupted: its last run is not whole", figures);
   }
   if (totals.responses == 0) return banner("warn", name + " has no responses", {});
+  if (!verdict.empty()) return banner("warn", name + ": " + verdict, headline_of(result));
   return banner("good",
                 fmt::format("{}: no errors; {} of {} responses were right", name,
                             counted(totals.valid), counted(totals.responses)),
-                headline);
+                figures);
 }
 
 }  // namespace offload::report

@@ -88,7 +88,7 @@ inline std::string latency_table(const std::string& caption, const std::string& 
     }
     const auto value = [=](const Run& run) -> std::optional<double> {
       const Latency* const latency = select(run);
-      if (latency == nullptr || latency->count == 0) return std::nullopt;
+      if (latency == nullptr || !latency->has(static_cast<Statistic>(i))) return std::nullopt;
       return latency->us[i];
     };
     columns.push_back({heading, fmt::format("{}.{}", member, name), value, decimals_for(smallest)});

@@ -39,10 +39,32 @@ TEST(Table, AnOpenLoopHasBothSideBySide) {
   expect_in(table, "  max                           1000.000        1500.000");
 }
 
+TEST(Table, APercentileNeedsLatenciesBeyondIt) {
+  const std::string dash = "                                  -";
+  RunResult run = sample_run(false);
+  EXPECT_EQ(make_table(run).find("  p50" + dash), std::string::npos);
+  expect_in(make_table(run), "  p90" + dash);
+  while (run.total->service.count() < 100) {
+    run.total->service.record(std::chrono::microseconds(200));
+  }
+  EXPECT_EQ(make_table(run).find("  p99" + dash), std::string::npos);
+  expect_in(make_table(run), "  p99.9" + dash.substr(2));
+  run.total = std::make_unique<Interval>();
+  expect_in(make_table(run), "  max" + dash);
+}
+
+TEST(Table, SaysHowManyRequestsHaveNoLatency) {
+  RunResult run = sample_run(false);
+  expect_in(make_table(run), "Not in the latencies:     2 requests without a right response");
+  run.unanswered = 0;
+  run.total->answered = run.total->service.count();
+  EXPECT_EQ(make_table(run).find("Not in"), std::string::npos);
+}
+
 TEST(Table, ALineForEachOfSeveralRuns) {
   EXPECT_EQ(make_line(sample_run(true)),
             "    16 in flight         2.0/s offered           1.0/s valid   response time p50   "
-            "600.064  p99  1500.000  p99.9  1500.000 us   mismatch 1   kept_up\n");
+            "600.064  p99         -  p99.9         - us   mismatch 1   kept_up\n");
   EXPECT_EQ(make_line(sample_run(false)).rfind("    16 in flight           1.0/s valid", 0), 0U);
 }
 

@@ -63,6 +63,17 @@ TEST(Verdict, RequestsHadToWaitForResponses) {
   EXPECT_NE(verdict.text.find("96 % busy"), std::string::npos) << verdict.text;
 }
 
+TEST(Verdict, ALateServerIsNamedBesideALaterClient) {
+  LoadSeen both = seen();
+  both.noticed_late = 1000;
+  both.held_back = 500;
+  const auto verdict = judge_load(both);
+  EXPECT_EQ(verdict.code, Code::client_late);
+  EXPECT_NE(verdict.text.find("the server was late, too: 5.0 % of the requests waited"),
+            std::string::npos)
+      << verdict.text;
+}
+
 TEST(Verdict, WhoMadeMoreOfThemLateIsNamed) {
   LoadSeen both = seen();
   both.noticed_late = 500;

@@ -180,7 +180,7 @@ def test_compare_lists_and_folders(tmp_path):
                   "--fail", "p99>1.1")
     assert done.returncode == 0, done.out
     assert "3 pairs of runs, alternated" in done.out
-    expect_one_line(report("compare", tmp_path, sides["new"]), 1, str(tmp_path), "*.json")
+    expect_one_line(report("compare", tmp_path, sides["new"]), 3, str(tmp_path), "*.json")
 
 
 @pytest.mark.parametrize("text, hint", [
@@ -194,7 +194,7 @@ def test_files_that_are_no_results(tmp_path, command, text, hint):
     path = tmp_path / "a.json"
     path.write_bytes(text)
     arguments = (path, path) if command == "compare" else (path, "-o", tmp_path / "out")
-    expect_one_line(report(command, *arguments), 1, f"'{path}'", hint)
+    expect_one_line(report(command, *arguments), 3 if command == "compare" else 1, f"'{path}'", hint)
     assert not (tmp_path / "out").exists()
 
 
@@ -220,7 +220,7 @@ def test_fields_that_are_wrong(tmp_path, place, value):
 def test_files_that_cannot_be_read(tmp_path):
     for path in (tmp_path / "none", tmp_path, "/dev/zero", ""):
         done = report("compare", path, path)
-        expect_one_line(done, 1, str(path))
+        expect_one_line(done, 3, str(path))
 
 
 @pytest.mark.parametrize("arguments, hint", [

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/results/sample.hpp"
 
 namespace offload::report {
@@ -18,6 +20,7 @@ Side side_of(const std::string& name, std::size_t count, double begun_s, double 
     const double factor = slowness * (1 + 0.01 * static_cast<double>(i % 3));
     run.io_rate_miops /= factor;
     for (double& us : run.service_time_us.us) us *= factor;
+    run.service_time_us.count = 1000;
     runs.push_back(run);
   }
   return {name, {sample_result(runs, name)}};
@@ -107,6 +110,41 @@ TEST(ComparisonReport, ALateClientIsAWarning) {
   late.results[0].runs[2].verdict_code = "client_late";
   EXPECT_TRUE(
       says(report_of({}, side_of("a", 5, 0), late), "warning: in 1 of 5 runs of NEW the client"));
+}
+
+TEST(ComparisonReport, WithoutExpressionsASlowerOneIsFound) {
+  const auto equal = report_of({}, side_of("a", 5, 0), side_of("b", 5, 10));
+  EXPECT_EQ(equal.status, kNothingFound) << equal.text;
+  EXPECT_TRUE(says(equal, "rate<0.9: not exceeded")) << equal.text;
+  EXPECT_TRUE(says(equal, "p50>1.1: not exceeded")) << equal.text;
+  const auto slower = report_of({}, side_of("a", 5, 0), side_of("b", 5, 10, 6));
+  EXPECT_EQ(slower.status, kFound) << slower.text;
+  EXPECT_TRUE(says(slower, "rate<0.9: EXCEEDED")) << slower.text;
+}
+
+TEST(ComparisonReport, LoadsThatDifferInAnOptionAreNotCompared) {
+  for (const auto& [name, value, is_load] :
+       std::vector<std::tuple<std::string, std::string, bool>>{{"service", "\"echo\"", true},
+                                                               {"reconnect_every", "10", true},
+                                                               {"server_ip_port", "12346", false},
+                                                               {"seed", "7", false}}) {
+    Side other = side_of("b", 5, 10, 6);
+    auto& options = other.results[0].options;
+    std::erase_if(options, [&](const auto& each) { return each.first == name; });
+    options.emplace_back(name, value);
+    const auto report = report_of({"p50>1.1"}, side_of("a", 5, 0), other);
+    EXPECT_EQ(report.status, is_load ? kCannotTell : kFound) << report.text;
+    EXPECT_EQ(says(report, "the loads differ: " + name), is_load) << report.text;
+  }
+}
+
+TEST(ComparisonReport, AFigureNeedsLatenciesBeyondIt) {
+  Side few = side_of("b", 5, 10, 6);
+  few.results[0].runs[2].service_time_us.count = 99;
+  const auto report = report_of({"p99>1.1"}, side_of("a", 5, 0), few);
+  EXPECT_EQ(report.status, kCannotTell) << report.text;
+  EXPECT_FALSE(says(report, "service p99 ")) << report.text;
+  EXPECT_EQ(report_of({"p95>1.1"}, side_of("a", 5, 0), few).status, kFound);
 }
 
 TEST(ComparisonReport, FoundCountsForMoreThanUntold) {

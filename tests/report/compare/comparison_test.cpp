@@ -32,6 +32,7 @@ struct Machine {
     run.duration_seconds = 5;
     run.io_rate_miops = 0.25 / factor;
     for (double& us : run.service_time_us.us) us = 100 * factor;
+    run.service_time_us.count = 100'000;
     return run;
   }
 };

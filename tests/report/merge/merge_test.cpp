@@ -81,7 +81,7 @@ TEST(Merge, TheWorstStatusAndVerdictStand) {
   EXPECT_EQ(merged.status, "failed");
   EXPECT_EQ(merged.faults, (std::vector<std::string>{"b: no response"}));
   EXPECT_EQ(merged.runs[0].verdict_code, "client_late");
-  EXPECT_EQ(merged.runs[0].verdict_text, "b: it was late");
+  EXPECT_EQ(merged.runs[0].verdict_text, "b: it was late; 1 of 2 processes have this verdict");
 }
 
 TEST(Merge, EachVerdictIsWorseThanThoseBeforeIt) {
@@ -98,11 +98,15 @@ TEST(Merge, EachVerdictIsWorseThanThoseBeforeIt) {
   }
 }
 
-TEST(Merge, VerdictsHaveTheirHosts) {
-  const Result merged =
-      merge({sample_result({sample_run()}, "a"), sample_result({sample_run(0.1)}, "b")}).result;
+TEST(Merge, TheVerdictOfManyIsOneSentence) {
+  std::vector<Result> results;
+  for (int i = 0; i < 50; ++i) {
+    results.push_back(sample_result({sample_run(0.001 * i)}, "host" + std::to_string(i)));
+  }
+  const Result merged = merge(results).result;
   EXPECT_EQ(merged.runs[0].verdict_code, "closed_loop");
-  EXPECT_EQ(merged.runs[0].verdict_text, "a: the server set the rate; b: the server set the rate");
+  EXPECT_EQ(merged.runs[0].verdict_text,
+            "host0: the server set the rate; 50 of 50 processes have this verdict");
 }
 
 TEST(Merge, ARunWithARunAndTheRepeatsAnew) {

@@ -69,6 +69,44 @@ TEST(Page, ErrorsFirst) {
   EXPECT_TRUE(page_has(page, "<li>and 80 more</li>"));
 }
 
+TEST(Page, TheBannerIsTheVerdict) {
+  for (const auto& [code, kind] :
+       std::vector<std::pair<std::string, std::string>>{{"closed_loop", "good"},
+                                                        {"kept_up", "good"},
+                                                        {"too_few", "warn"},
+                                                        {"server_late", "warn"},
+                                                        {"client_late", "warn"},
+                                                        {"cut_short", "warn"}}) {
+    std::vector<report::Run> runs(3, open_loop_run());
+    runs[1].verdict_code = code;
+    runs[1].verdict_text = "offered & achieved";
+    const std::string page = make_page({sample_result(runs)});
+    EXPECT_TRUE(page_has(page, "<div class=\"banner " + kind)) << code;
+    EXPECT_EQ(page_has(page, "in 1 of 3 runs, such as this one: offered &amp; achieved</p>"),
+              kind == "warn")
+        << code;
+    EXPECT_EQ(page_has(page, "no errors"), kind == "good") << code;
+  }
+}
+
+TEST(Page, LatenciesOfSurvivorsSaySo) {
+  const std::string words = "latencies of the requests that were answered";
+  report::Run run = sample_run();
+  EXPECT_FALSE(page_has(make_page({sample_result({run})}), words));
+  run.unanswered_requests = 1;
+  EXPECT_TRUE(page_has(make_page({sample_result({run})}), words));
+}
+
+TEST(Page, APercentileNeedsLatenciesBeyondIt) {
+  report::Run run = sample_run();
+  EXPECT_TRUE(page_has(make_page({sample_result({run})}), "p99 unknown, max "));
+  EXPECT_FALSE(page_has(make_page({sample_result({run})}), "service_time_us.p99\""));
+  run.service_time_us.count = 100;
+  EXPECT_FALSE(page_has(make_page({sample_result({run})}), "p99 unknown"));
+  EXPECT_TRUE(page_has(make_page({sample_result({run})}), "service_time_us.p99\""));
+  EXPECT_FALSE(page_has(make_page({sample_result({run})}), "service_time_us.p99_9\""));
+}
+
 TEST(Page, OfAnInterruptedAndAnEmptyResult) {
   Result interrupted = sample_result({sample_run()});
   interrupted.status = "interrupted";
