@@ -16,8 +16,8 @@
 
 /// Measures what DOCA's interface costs: the same messages by its calls and by the objects behind
 /// them, in turn. Control messages and data go through sockets of this machine, RDMA writes to a
-/// device that has done at once what is posted. Times are those of the processor, system calls
-/// included.
+/// device that has done at once what is posted, or in bench-doca-device to a real one. Times are
+/// those of the processor, system calls included.
 namespace offload::bench {
 namespace {
 

@@ -1,18 +1,29 @@
 #include <doca_buf.h>
 #include <doca_rdma.h>
+#include <infiniband/verbs.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "bench/doca/calls.hpp"
 #include "bench/doca/way.hpp"
-#include "bench/rdma_emulator/nothing_device.hpp"
 #include "progress/task_pool.hpp"
 #include "rdma_tasks/connection.hpp"
 #include "tasks/memory/inventory.hpp"
 
 namespace offload::bench {
 namespace {
+
+/// Returns the name of the first RDMA device, which the calls use, too. Throws Error.
+std::string first_device() {
+  const std::unique_ptr<ibv_device*[], void (*)(ibv_device**)> list(ibv_get_device_list(nullptr),
+                                                                    ibv_free_device_list);
+  if (!list || list[0] == nullptr) {
+    throw core::Error(core::ErrorCode::not_found, "there is no RDMA device");
+  }
+  return ibv_get_device_name(list[0]);
+}
 
 /// Writes by tasks of a connection to itself. Those in flight have one doorbell.
 class WritesByObjects final : public Way {
@@ -68,7 +79,7 @@ class WritesByObjects final : public Way {
 
   Count count_;
   progress::Engine engine_;
-  rdma::DeviceContext device_{kNothingDevice};
+  rdma::DeviceContext device_{first_device()};
   rdma::ProtectionDomain domain_{device_};
   rdma::RdmaRegistrar registrar_{domain_};
   rdma::CompletionLoop completions_{device_, engine_, 4096};
