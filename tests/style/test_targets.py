@@ -27,7 +27,10 @@ set_tests_properties(process.test_traffic PROPERTIES
   LABELS process ENVIRONMENT "OFFLOAD_BIN_DIR={bin_folder};OTHER=1")
 add_test(process.test_installed "/usr/bin/python3")
 set_tests_properties(process.test_installed PROPERTIES
-  LABELS process ENVIRONMENT "OFFLOAD_BIN_DIR={bin_folder};OFFLOAD_TARGETS=man_pages,tool")
+  LABELS process ENVIRONMENT "OFFLOAD_BIN_DIR={bin_folder};OFFLOAD_TARGETS=process_test_programs,tool")
+add_test(process.test_threads "/usr/bin/python3")
+set_tests_properties(process.test_threads PROPERTIES
+  LABELS "process;threads" ENVIRONMENT "OFFLOAD_BIN_DIR={bin_folder};OFFLOAD_TARGETS=server,client")
 add_test(rdma.operations "/usr/bin/env" "A=1" "{bin_folder}/rdma_guest_test")
 set_tests_properties(rdma.operations PROPERTIES LABELS "rdma;slow")
 add_test(check.layers "/usr/bin/python3")
@@ -46,7 +49,8 @@ set_tests_properties(check.layers PROPERTIES LABELS check)
     (("-R", "layers"), []),
     (("-L", "unit"), ["pool_test", "ring_test"]),
     (("-R", "test_traffic"), ["process_test_programs"]),
-    (("-L", "process"), ["man_pages", "process_test_programs", "tool"]),
+    (("-R", "test_threads"), ["client", "server"]),  # these alone, as it lists them
+    (("-L", "process"), ["client", "process_test_programs", "server", "tool"]),
     (("-L", "^tasks$"), ["pool_test"]),
     (("-L", "rdma"), ["rdma_guest_test"]),
     (("-L", "rdma", "-LE", "slow"), []),
