@@ -15,6 +15,11 @@ if(OFFLOAD_SANITIZE)
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${OFFLOAD_SANITIZE} -fno-omit-frame-pointer
       -fno-sanitize-recover=all>)
   target_link_options(offload_flags INTERFACE -fsanitize=${OFFLOAD_SANITIZE})
+  # GNU ld takes 1.0 to 1.5 s for each of the 80 programs, and lld a quarter of that.
+  find_program(OFFLOAD_LLD ld.lld)
+  if(OFFLOAD_LLD AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    target_link_options(offload_flags INTERFACE -fuse-ld=lld)
+  endif()
   # gcc defines these names itself; clang does so only from 21 on.
   string(TOUPPER "${OFFLOAD_SANITIZE}" sanitizers)
   foreach(sanitizer ADDRESS THREAD)
