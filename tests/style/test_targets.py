@@ -1,4 +1,5 @@
 """scripts/test-targets: what is built for the tests that ctest's arguments select."""
+import re
 import subprocess
 from pathlib import Path
 
@@ -61,3 +62,13 @@ def test_only_what_the_tests_run(build, arguments, targets):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == targets
+
+
+def test_process_tests_name_no_program_that_is_not_built_for_them():
+    folder = Path(__file__).parents[1] / "process"
+    built = (folder / "CMakeLists.txt").read_text().partition("add_custom_target(process_test_programs)")[2]
+    named = set()
+    for source in folder.rglob("*.py"):
+        named.update(re.findall(r'"((?:offload|sample)-[a-z-]*[a-z])"|BIN / "(?:lib)?([\w-]+)', source.read_text()))
+    missing = {name for pair in named for name in pair if name and not re.search(rf"[\s/]{name}[\s)]", built)}
+    assert named and missing == {"softcard"}  # tests/softcard names it as a target of its test
