@@ -69,8 +69,15 @@ TEST_F(RequesterLies, ABatchIsNoAnswerToOneMessage) {
 TEST_F(RequesterLies, ABatchThatIsTooLongIsNone) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(post(20));
   requester_.flush();
-  kernels::store_packet(ends_.worker.view().response(0).packets,
-                        {{kernels::kMaxBatchContent + 1, 0, 3}, 1});
+  // The frames are right, so nothing but the length is wrong.
+  const kernels::Slot slot = ends_.worker.view().response(0);
+  std::uint8_t* to = slot.plain();
+  for (const Bytes& message : messages_) {
+    const Bytes frame = frame_of(reversed(message));
+    std::memcpy(to, frame.data(), frame.size());
+    to += frame.size();
+  }
+  kernels::store_packet(slot.packets, {{kernels::kMaxBatchContent + 1, 0, 3}, 1});
   EXPECT_EQ(statuses(), std::vector(3, ResponseStatus::bad_length));
 }
 

@@ -99,6 +99,23 @@ TEST_F(SlotQueueTest, WhatFitsInPacketsIsACopy) {
   EXPECT_EQ(support::copy_of(copy), handler_.all[2].bytes);
 }
 
+TEST_F(SlotQueueTest, ABatchIsNoLongerThanItsRoom) {
+  const std::vector<std::uint32_t> lengths{kernels::kMaxBatchContent, kernels::kMaxBatchContent + 1,
+                                           10'000};  // the last one is right for a message
+  for (std::uint64_t i = 0; i < lengths.size(); ++i) {
+    queue_.post({random_bytes(20, 1), 1});
+    kernels::store_packet(worker_.view().response(i).packets, {{lengths[i], 0, 1}, 1});
+  }
+  engine_.progress();
+  ASSERT_EQ(handler_.all.size(), lengths.size());
+  EXPECT_EQ(handler_.all[0].content.status, kernels::ResponseStatus::ok);
+  EXPECT_EQ(handler_.all[0].content.bytes.size(), lengths[0]);
+  for (std::size_t i = 1; i < lengths.size(); ++i) {
+    EXPECT_EQ(handler_.all[i].content.status, kernels::ResponseStatus::bad_length) << lengths[i];
+    EXPECT_EQ(handler_.all[i].content.bytes.size(), 0U) << lengths[i];
+  }
+}
+
 TEST_F(SlotQueueTest, AHandlerMayCloseIt) {
   handler_.queue_to_close = &queue_;
   for (int i = 0; i < 3; ++i) queue_.post({{}, 0});
