@@ -117,18 +117,22 @@ WorkerEnd Worker::attach_and_serve() {
   return WorkerEnd::done;
 }
 
+/// Takes what set() has left since the last call.
+void Worker::take_settings() {
+  const std::lock_guard lock(mutex_);
+  if (new_settings_) settings_ = *std::exchange(new_settings_, std::nullopt);
+}
+
 /// Retries until a server has sent its channels (true), or this worker must end (false).
 bool Worker::connect() {
   hang_.enter(HangDetector::kNoLimit);  // the waits here have separate limits
-  {
-    const std::lock_guard lock(mutex_);
-    if (new_settings_) settings_ = *std::exchange(new_settings_, std::nullopt);
-  }
   data_path_ = choose_data_path(options_.data_path, options_.comch, *backend_);
-  const auto deadline = engine_.run_time() + settings_.connect_timeout;
+  const auto begin = engine_.run_time();
   logged_reason_.clear();
   for (core::Duration wait = kFirstRetry; !finished_ && !leaving();
        wait = std::min(2 * wait, kLongestRetry)) {
+    take_settings();  // for each attempt: the server may come back with another key
+    const auto deadline = begin + settings_.connect_timeout;
     core::LogLevel level = core::LogLevel::info;
     try {
       reason_ = "the server sent no channels";
@@ -203,6 +207,7 @@ void Worker::serve() {
 }
 
 void Worker::begin_to_leave() {
+  take_settings();
   leave_by_ = engine_.run_time() + settings_.shutdown_timeout;
   if (options_.shutdown_together) {
     link_->request_shutdown();

@@ -49,7 +49,8 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
 
   // For the monitoring thread.
 
-  /// Its next attachment takes these.
+  /// Changes the settings. The next attempt to attach uses the keys and the time limit of a server;
+  /// the next end uses the time limit of a shutdown.
   void set(WorkerSettings settings);
   /// Ends run(), once the server has let this worker go.
   void leave() noexcept;
@@ -73,6 +74,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   void on_events(std::uint32_t) override {}
 
   WorkerEnd attach_and_serve();
+  void take_settings();
   bool connect();
   void log_reason(core::LogLevel level);
   bool await_channels(core::RunTime deadline);
@@ -112,7 +114,7 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   std::optional<core::RunTime> leave_by_;  ///< since leave()
   HangDetector hang_;
   std::mutex mutex_;
-  std::optional<WorkerSettings> new_settings_;  ///< under the mutex, until a connect()
+  std::optional<WorkerSettings> new_settings_;  ///< under the mutex, until take_settings()
   std::atomic<bool> leave_{false};              ///< release in leave(), acquire in leaving()
   std::atomic<bool> serves_{false};  ///< release on the worker's thread, acquire in serves()
 };

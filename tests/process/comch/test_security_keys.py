@@ -2,6 +2,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -104,6 +105,40 @@ def test_rotation(stage, comch):
         comch.expect_service(server, worker, count)
         worker.kill()
         server.wait_for_log(r"worker .+ is gone", count=count)
+
+
+def change(program, file, content):
+    """Writes another key and has the program reread it."""
+    file.write_bytes(content)
+    program.send_signal(signal.SIGHUP)
+    program.wait_for_log("SIGHUP: settings and keys were reread")
+
+
+def test_a_key_that_changes_by_hangups_alone(stage, comch):
+    """Server and worker run on, and keep their attachment; each uses the key for its next one."""
+    old, new = os.urandom(32), os.urandom(32)
+    of_server, of_worker = key_file(stage, "server.key", old), key_file(stage, "worker.key", old)
+    server, worker = comch.server(*keys(of_server)), comch.worker(*keys(of_worker))
+    comch.expect_service(server, worker)
+    change(server, of_server, new)
+    change(worker, of_worker, new)
+    comch.expect_service(server, comch.worker(*keys(key_file(stage, "new", new))), count=2)
+    late = comch.worker(*keys(key_file(stage, "old", old)), "--connect-timeout", "500ms")
+    assert late.wait() == 1 and "the server lacks this worker's key" in late.log
+    assert "is gone" not in server.log and "the server is gone" not in worker.log
+    server.kill()
+    server = comch.server(*keys(of_server))
+    worker.wait_for_log("attached to", count=2)
+
+
+def test_a_worker_that_waits_uses_a_key_that_it_rereads(stage, comch):
+    """The server came back with another key while the worker looked for it."""
+    new, of_worker = os.urandom(32), key_file(stage, "worker.key")
+    worker = comch.worker(*keys(of_worker))
+    server = comch.server(*keys(key_file(stage, "new", new)))
+    worker.wait_for_log("the server lacks this worker's key")
+    change(worker, of_worker, new)
+    comch.expect_service(server, worker)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness import hang_up_with_fifo, wait_until
+from harness import hang_up_with_fifo
 from wire import Wire, payloads
 
 PROGRAMS = ["server", "worker"]
@@ -136,15 +136,39 @@ def test_a_configuration_is_checked_with_its_files_and_printed(stage):
     assert run("--config", file, "--print-config") == (0, printed, "")
 
 
-def test_a_worker_rereads_its_key(stage):
-    stage.key_options()[1].chmod(0o600)
+def test_a_wrong_key_file_changes_nothing(stage):
+    """The worker uses a right one: comch/test_security_keys.py."""
     worker = stage.worker("--comch-key-file", stage.key_options()[1])
     worker.wait_for_log("back end")
     stage.key_options()[1].write_bytes(b"short")
     hang_up(worker, "nothing was changed: the key file", 1)
     stage.key_options()[1].write_bytes(os.urandom(32))
     hang_up(worker, "were reread", 1)
-    wait_until(lambda: worker.alive, "the worker lives")
+    assert worker.alive
+
+
+def test_a_worker_that_waits_takes_the_time_limit_that_it_rereads(stage):
+    file = stage.folder / "settings.toml"
+    file.write_text('connect-timeout = "1h"')
+    worker = stage.worker("--config", file)
+    worker.wait_for_log("back end")
+    file.write_text('connect-timeout = "100ms"')
+    hang_up(worker, "were reread", 1)
+    assert worker.wait() == 1
+    assert "accepted this worker within 0.1 s" in worker.log
+
+
+def test_a_worker_that_serves_takes_the_time_limit_that_it_rereads(stage):
+    file = stage.folder / "settings.toml"
+    file.write_text('shutdown-timeout = "1h"')
+    server, worker = stage.server(), stage.worker("--config", file)
+    server.wait_until_served()
+    worker.wait_for_log("attached to")
+    file.write_text('shutdown-timeout = "100ms"')
+    hang_up(worker, "were reread", 1)
+    server.stop()
+    assert worker.terminate() == 0
+    assert "the server did not detach this worker in time" in worker.log
 
 
 def test_a_fifo_in_the_place_of_a_file_is_an_error(stage):
