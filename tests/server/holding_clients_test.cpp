@@ -157,6 +157,7 @@ TEST_F(HoldingClientsTest, AnIdleClientIsEnded) {
   EXPECT_EQ(refusal(0), static_cast<std::uint32_t>(protocol::Refusal::idle_timed_out));
   EXPECT_EQ(busy.connection().state(), ConnectionState::open);
   busy.connection().remove_requests(1);
+  EXPECT_EQ(refusal(1), static_cast<std::uint32_t>(protocol::Refusal::idle_timed_out));
 }
 
 TEST_F(HoldingClientsTest, APauseIsNotTheClientsFault) {
@@ -302,6 +303,8 @@ TEST_F(HoldingClientsTest, AFrameThatIsNotReadYetIsNotLate) {
   turn();
   let_the_deadline_pass();
   EXPECT_EQ(client.connection().state(), ConnectionState::open);
+  path_.room = true;  // it is read: what is still missing is late at the next deadline
+  EXPECT_EQ(refusal(0), static_cast<std::uint32_t>(protocol::Refusal::frame_timed_out));
 }
 
 TEST_F(HoldingClientsTest, OneThatTakesNothingIsEndedAtItsFirstDeadline) {
@@ -310,6 +313,29 @@ TEST_F(HoldingClientsTest, OneThatTakesNothingIsEndedAtItsFirstDeadline) {
   open(limits);
   Client& client = add();
   answer(client, 4 << 20);
+  let_the_deadline_pass();
+  EXPECT_EQ(client.connection().state(), ConnectionState::closed);
+  EXPECT_EQ(client.connection().end(), ConnectionEnd::timeout);
+}
+
+// It has taken all that was pending as the first interval began, and nothing in the second.
+TEST_F(HoldingClientsTest, OneThatTakesLittleAfterItsFirstDeadlineIsEndedAtItsSecond) {
+  ClientLimits limits;
+  limits.output_timeout = std::chrono::milliseconds(300);
+  open(limits);
+  Client& client = add();
+  const net::Backlog& backlog = client.connection().backlog();
+  answer(client, 1 << 20);
+  const std::uint64_t pending = backlog.appended();
+  answer(client, 1 << 20);
+  support::Bytes room(1 << 16);
+  while (backlog.consumed() < pending && client.connection().state() == ConnectionState::open) {
+    ASSERT_GT(::recv(sockets_[0].get(), room.data(), room.size(), 0), 0);
+    turn();
+  }
+  let_the_deadline_pass();
+  ASSERT_EQ(client.connection().state(), ConnectionState::open);
+  ASSERT_FALSE(backlog.empty());
   let_the_deadline_pass();
   EXPECT_EQ(client.connection().state(), ConnectionState::closed);
   EXPECT_EQ(client.connection().end(), ConnectionEnd::timeout);

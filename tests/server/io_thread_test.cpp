@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <optional>
@@ -352,6 +353,26 @@ TEST(IoThreadDrain, AClientThatComesWithTheOrderToDrainIsDrainedToo) {
   EXPECT_TRUE(eventually([&, &own = client] { return received.read(own), received.ended; }));
   client.reset();
   EXPECT_TRUE(eventually([&] { return thread.drained(); }));
+}
+
+TEST(IoThreadDrain, AHandshakeUnderWayIsEnded) {
+  IoThread thread(
+      {0, -1, {1000, kernels::response_length_of("reverse")}, core::seconds(60), {}, {}, {}, [] {}},
+      make_channel(kWorker, Wakeup::polling));
+  const auto turn = [&] {
+    for (int i = 0; i < 10; ++i) thread.turn({});
+  };
+  thread.open();
+  thread.set_tls(net::TlsContext::psk_server({{"key", support::random_bytes(32, 1)}}));
+  auto [client, server] = test::connected_sockets();
+  thread.take(std::move(server));
+  turn();
+  std::byte byte{};
+  EXPECT_LT(::recv(client.get(), &byte, 1, 0), 0);  // it waits for the client's first words
+  thread.drain();
+  turn();
+  EXPECT_EQ(::recv(client.get(), &byte, 1, 0), 0);
+  EXPECT_TRUE(thread.drained());
 }
 
 TEST_F(IoThreadTest, WithoutClientsItIsDrainedAtOnce) {

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from certificates import Authority, needs_openssl, own, trusting
-from harness import PATIENCE, TIME_FACTOR, Load, hang_up_with_fifo, scaled, statistics
+from harness import PATIENCE, TIME_FACTOR, Load, expect_server_left, hang_up_with_fifo, scaled, statistics
 from wire import TOO_LONG, Wire, frame, payloads, reverse
 
 pytestmark = needs_openssl
@@ -140,14 +140,32 @@ def test_who_speaks_tls_at_a_port_that_does_not(stage, ours):
     server.wait_for_log("it seems to use TLS")
 
 
+# Nothing, the begin of a record, of a ClientHello.
+BEGUN = (b"", b"\x16\x03", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+
+
+def begin_handshakes(server, count, stack):
+    """Begins handshakes that do not go on."""
+    for number in range(count):
+        wire = stack.enter_context(Wire(server.port))
+        wire.send(BEGUN[number % len(BEGUN)])
+
+
 def test_handshakes_that_do_not_go_on_keep_nobody_out(stage, ours, certificate):
     server, _ = stage.pair(*own(certificate))
     with contextlib.ExitStack() as silent:
-        for number in range(200):
-            wire = silent.enter_context(Wire(server.port))
-            # Nothing, the begin of a record, of a ClientHello.
-            wire.send((b"", b"\x16\x03", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")[number % 3])
+        begin_handshakes(server, 200, silent)
         stage.run_client(server, *trusting(ours), "-i", 100, "-t", 4)
+
+
+def test_handshakes_that_do_not_go_on_hold_no_server_that_ends(stage, ours, certificate):
+    server, worker = stage.pair(*own(certificate), "--threads", 1)
+    with contextlib.ExitStack() as silent:
+        begin_handshakes(server, 6, silent)
+        stage.run_client(server, *trusting(ours), "-i", 10)  # it was accepted after them
+        server.send_signal(signal.SIGTERM)
+        expect_server_left(server, worker)
+    assert "not all clients could be answered in time" not in server.log
 
 
 def test_a_flood_of_handshakes_beside_clients(stage, ours, certificate):
