@@ -52,6 +52,20 @@ TEST_F(TlsContextTest, TheNameOrTheAddressOfTheServerIsInItsCertificate) {
   EXPECT_TRUE(has(client_failure_, "IP address mismatch")) << client_failure_;
 }
 
+// A wildcard is a whole label (RFC 9525, 6.3).
+TEST_F(TlsContextTest, AWildcardIsAWholeLabel) {
+  const auto whole = TlsContext::server(ours_.issue("whole", "DNS:*.server.test"));
+  EXPECT_TRUE(connects(whole, TlsContext::client("one.server.test", ours_.ca_file())));
+  EXPECT_FALSE(connects(whole, TlsContext::client("server.test", ours_.ca_file())));
+  EXPECT_FALSE(connects(whole, TlsContext::client("two.one.server.test", ours_.ca_file())));
+  for (const char* const partial : {"DNS:o*.server.test", "DNS:*e.server.test"}) {
+    const auto server = TlsContext::server(ours_.issue("partial", partial));
+    EXPECT_FALSE(connects(server, TlsContext::client("one.server.test", ours_.ca_file())))
+        << partial;
+    EXPECT_TRUE(has(client_failure_, "ostname mismatch")) << client_failure_;
+  }
+}
+
 TEST_F(TlsContextTest, AnAuthorityThatIsNotTrusted) {
   EXPECT_FALSE(
       connects(TlsContext::server(server_), TlsContext::client("server.test", others_.ca_file())));
