@@ -58,6 +58,23 @@ TEST(Datagram, WithoutAChecksumIsAnsweredOverIpv4Alone) {
   }
 }
 
+// 0 would say that there is no checksum: its other form in ones' complement is sent (RFC 768).
+TEST(Datagram, AChecksumOfZeroIsSentAsItsOtherForm) {
+  for (const bool is_v6 : {false, true}) {
+    Bytes request = request_frame(2, 1, {.is_v6 = is_v6});
+    const Headers headers =
+        parse_headers(request.data(), static_cast<std::uint32_t>(request.size()));
+    const auto checksum_with = [&](std::uint32_t word) {
+      store_16(request.data() + headers.payload + kDatagramHeader, word);
+      write_udp_checksum(request.data(), headers);
+      const auto [answer, frame] = answer_of<Echo>(request);
+      EXPECT_EQ(answer.outcome, Datagram::answered);
+      return load_16(frame.data() + headers.transport + 6);
+    };
+    EXPECT_EQ(checksum_with(checksum_with(0)), 0xffffU) << is_v6;
+  }
+}
+
 /// Answers with more than was asked.
 struct Longer {
   static std::uint32_t response_length(std::uint32_t length) { return length + 100; }

@@ -186,6 +186,19 @@ TEST(PacketAnswers, OfTwoEchoesEnd) {
   }
 }
 
+TEST(PacketAnswers, AChecksumOfZeroIsSentAsItsOtherForm) {
+  for (const bool is_v6 : {false, true}) {
+    Frame frame = FrameMaker::make({.is_v6 = is_v6, .payload = 8});
+    const Headers headers = parse(frame);
+    const auto checksum_with = [&](std::uint32_t word) {
+      store_16(frame.data() + headers.payload, word);
+      write_udp_checksum(frame.data(), headers);
+      return load_16(frame.data() + headers.transport + 6);
+    };
+    EXPECT_EQ(checksum_with(checksum_with(0)), 0xffffU) << is_v6;
+  }
+}
+
 TEST(PacketAnswers, AreWhatWasAsked) {
   for (const FrameKind& kind : all_kinds()) {
     const Frame asked = FrameMaker::make(kind);
