@@ -20,8 +20,7 @@ enum class Statistic : std::uint8_t { min, mean, p50, p90, p95, p99, p99_9, p99_
 inline constexpr std::array<const char*, 10> kStatisticNames = {
     "min", "mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "p99_999", "max"};
 
-/// How many latencies a statistic needs to say something: a percentile has at least one of them
-/// beyond it.
+/// The number of latencies that a statistic needs: a percentile has at least one of them beyond it.
 inline constexpr std::array<std::uint64_t, kStatisticNames.size()> kFewestSamples = {
     1, 1, 1, 10, 20, 100, 1000, 10'000, 100'000, 1};
 

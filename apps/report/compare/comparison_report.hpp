@@ -12,7 +12,7 @@ inline constexpr int kNothingFound = 0;
 inline constexpr int kFound = 1;
 inline constexpr int kCannotTell = 3;
 
-/// What makes a comparison fail if the command line says nothing else.
+/// The thresholds of a comparison without --fail.
 inline constexpr std::array kDefaultThresholds = {"rate<0.9", "p50>1.1"};
 
 struct ComparisonReport {

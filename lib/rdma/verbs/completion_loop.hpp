@@ -31,10 +31,10 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
   /// Completions taken in one poll, which bounds what the engine's other pollables wait for.
   static constexpr std::size_t kBatch = 64;
 
-  /// Who takes the completions.
+  /// The thread that takes the completions.
   enum class PolledBy : std::uint8_t {
     engine,  ///< the engine's turns, for the handlers
-    owner,   ///< the owner, by queue() on one thread of its own; handlers get none
+    owner,   ///< the owner, by queue() on one separate thread; handlers get none
   };
 
   /// `depth`: entries for all handlers together. Throws Error.
