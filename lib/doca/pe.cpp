@@ -3,16 +3,11 @@
 #include <cstddef>
 #include <utility>
 
-#include "core/clock.hpp"
 #include "core/log.hpp"
 #include "doca/guard.hpp"
 
 using namespace offload::doca;  // NOLINT(google-build-using-namespace): the calls have no namespace
 using offload::core::Duration;
-
-namespace {
-
-}  // namespace
 
 void doca_pe::connect(doca_ctx& ctx) {
   stopping.reserve(contexts.size() + 1);
