@@ -7,13 +7,13 @@
 namespace offload::kernels::test {
 namespace {
 
-constexpr std::uint32_t kDepth = 4;
+constexpr std::uint32_t kSlots = 4;
 constexpr std::uint32_t kMaxLength = 600;
 
 TEST(IsComplete, NeedsEveryPacket) {
   for (const std::uint32_t length : {0U, 12U, 100U, 372U}) {
-    const TestChannel<HostRunner> empty(kDepth, kMaxLength);
-    TestChannel<HostRunner> channel(kDepth, kMaxLength);
+    const TestChannel<HostRunner> empty(kSlots, kMaxLength);
+    TestChannel<HostRunner> channel(kSlots, kMaxLength);
     const auto flag = channel.layout().flag_of(1);
     EXPECT_FALSE(is_complete(empty.channel().request(1), flag));
     channel.post(1, random_octets(length));
@@ -32,7 +32,7 @@ TEST(IsComplete, NeedsEveryPacket) {
 }
 
 TEST(IsComplete, ALongMessageIsThereWithItsHeader) {
-  TestChannel<HostRunner> channel(kDepth, kMaxLength);
+  TestChannel<HostRunner> channel(kSlots, kMaxLength);
   const auto flag = channel.layout().flag_of(1);
   const Slot slot = channel.channel().request(1);
   for (const std::uint32_t length : {373U, kMaxLength, kMaxLength + 1, 0xffff'ffffU}) {
