@@ -35,6 +35,32 @@ Outcome serve_once(const TestChannel<Runner>& channel, std::uint64_t sequence) {
   return *outcome;
 }
 
+/// Like ServeOnce, with the parameters of receive().
+template <bool kWrittenInPieces>
+struct ServePolled {
+  ChannelView channel;
+  std::uint64_t sequence;
+  std::uint32_t polled;
+  Outcome* outcome;
+
+  template <class Group>
+  OFFLOAD_HOST_DEVICE void operator()(const Group& group, Staging& staging) const {
+    const Received received = receive<kWrittenInPieces>(group, channel, sequence, staging, polled);
+    const Outcome result = respond(group, channel, sequence, Reverse{}, staging, received).outcome;
+    if (group.lane() == 0) *outcome = result;
+  }
+};
+
+template <bool kWrittenInPieces, class Runner>
+Outcome serve_polled(const TestChannel<Runner>& channel, std::uint64_t sequence,
+                     std::uint32_t polled) {
+  typename Runner::Memory memory(sizeof(Outcome));
+  auto* const outcome = reinterpret_cast<Outcome*>(memory.data());
+  *outcome = static_cast<Outcome>(99);
+  Runner::run(ServePolled<kWrittenInPieces>{channel.channel(), sequence, polled, outcome});
+  return *outcome;
+}
+
 struct AskForHeader {
   ChannelView channel;
   std::uint64_t sequence;
@@ -100,6 +126,30 @@ TYPED_TEST_P(Serve, WhatIsNotWholeIsNothingYet) {
     }
     EXPECT_EQ(serve_once<Reverse>(channel, sequence), Outcome::answered);
     EXPECT_EQ(channel.response(sequence), expected_response("reverse", message));
+  }
+}
+
+TYPED_TEST_P(Serve, ReadsTheRestOfAMessageThatHasMorePacketsThanItPolls) {
+  for (const bool in_pieces : {false, true}) {
+    for (const std::uint32_t polled : {1U, 2U, 31U}) {
+      for (const std::uint32_t length : {0U, 12U, 13U, 100U, 372U, 373U}) {
+        TestChannel<TypeParam> channel(4, 1000);
+        const auto serve = [&] {
+          return in_pieces ? serve_polled<true>(channel, 1, polled)
+                           : serve_polled<false>(channel, 1, polled);
+        };
+        EXPECT_EQ(serve(), Outcome::nothing);
+        const auto message = random_octets(length);
+        channel.post(1, message);
+        Packet* const last = channel.channel().request(1).packets + packets_filled(length) - 1;
+        const Packet whole = load_packet(last);
+        store_packet(last, {{}, whole.flag + 1});
+        EXPECT_EQ(serve(), Outcome::nothing) << length << " bytes, polled " << polled;
+        store_packet(last, whole);
+        EXPECT_EQ(serve(), Outcome::answered) << length << " bytes, polled " << polled;
+        EXPECT_EQ(channel.response(1), expected_response("reverse", message)) << polled;
+      }
+    }
   }
 }
 
@@ -259,10 +309,12 @@ TYPED_TEST_P(Serve, ALapThatRewritesTheSlotAnswersAsAnyOther) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(Serve, NothingPostedIsNothing, OnlyItsOwnLapHasItsFlag,
-                            WhatIsNotWholeIsNothingYet, AHeaderIsThereForItsOwnLapAlone,
-                            PacketsBehindTheMessageDoNotMatter, WritesNothingButTheResponse,
-                            ALengthOverTheLimitIsRefused, TheLimitItselfIsServed,
-                            GoesOnWhenTheFlagWrapsAround, NoPacketIsFreshAgainAPeriodLater,
+                            WhatIsNotWholeIsNothingYet,
+                            ReadsTheRestOfAMessageThatHasMorePacketsThanItPolls,
+                            AHeaderIsThereForItsOwnLapAlone, PacketsBehindTheMessageDoNotMatter,
+                            WritesNothingButTheResponse, ALengthOverTheLimitIsRefused,
+                            TheLimitItselfIsServed, GoesOnWhenTheFlagWrapsAround,
+                            NoPacketIsFreshAgainAPeriodLater,
                             ALapThatRewritesTheSlotAnswersAsAnyOther);
 
 }  // namespace offload::kernels::test
