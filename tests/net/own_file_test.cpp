@@ -43,8 +43,11 @@ TEST_F(OwnFileTest, AnothersInItsPlaceStays) {
 
 TEST_F(OwnFileTest, ThatIsGoneIsNoTrouble) {
   make();
-  const OwnFile file(path_);
-  std::filesystem::remove(path_);
+  {
+    const OwnFile file(path_);
+    std::filesystem::remove(path_);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
 TEST_F(OwnFileTest, HasToBeThere) {

@@ -49,13 +49,13 @@ def tree(tmp_path):
     plant(tmp_path, "tests/CMakeLists.txt", "offload_unit_test(core_test SOURCES core_test.cpp)\n"
           "offload_unit_test(good_program SOURCES good_test.cpp LINKS good)\n")
     plant(tmp_path, "tests/process/CMakeLists.txt", "set(files good)\n")
-    plant(tmp_path, "tests/core_test.cpp", "TEST(Core, Adds) {}\n")
+    plant(tmp_path, "tests/core_test.cpp", "TEST(Core, Adds) {\n  EXPECT_EQ(core(), 1);\n}\n")
     plant(tmp_path, "tests/mutants/core-adds.patch", MUTANT)
     plant(tmp_path, "scripts/hello", "#!/usr/bin/env bash\necho hello\n")
     plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
     plant(tmp_path, "docs/reference/coverage.md", COVERED)
-    plant(tmp_path, "tests/good_test.cpp", "TEST(Good, Works) {}\n")
-    plant(tmp_path, "tests/process/test_good.py", "def test_it():\n    pytest.skip('no spin')\n")
+    plant(tmp_path, "tests/good_test.cpp", "TEST(Good, Works) {\n  EXPECT_EQ(good(), 1);\n}\n")
+    plant(tmp_path, "tests/process/test_good.py", "def test_it():\n    pytest.skip('no spin')\n    assert it()\n")
     plant(tmp_path, "scripts/setup", "#!/usr/bin/env bash\necho spin\n")
     shutil.copytree(ROOT / "deploy/systemd", tmp_path / "deploy/systemd")
     for file in (".clang-format", "CMakePresets.json"):
@@ -77,7 +77,7 @@ def run(check, *arguments):
     return done.returncode, done.stdout
 
 
-CHECKS = ["coverage", "layers", "format", "headers", "idioms", "mutants", "names", "shell", "sizes", "skips", "words",
+CHECKS = ["coverage", "expectations", "layers", "format", "headers", "idioms", "mutants", "names", "shell", "sizes", "skips", "words",
           "spelling", "units"]
 
 
@@ -233,6 +233,21 @@ def test_skips_finds_a_test_that_runs_nowhere(tree, path, text, complaint):
     status, output = run("skips", tree)
     assert status == 1
     assert f"{path}:{complaint}" in output
+
+
+@pytest.mark.parametrize("path, text, place, helper", [
+    ("tests/quiet_test.cpp", "// EXPECT_TRUE(1)\nTEST(Pump, Pumps) {\n  pump.start();\n}\n", "2: Pump.Pumps",
+     "void check(Pump& pump) {\n  EXPECT_TRUE(pump);\n}\n"),
+    ("tests/test_quiet.py", "import pump\n\n\ndef test_it():\n    pump.start()\n", "4: test_it",
+     "\n\ndef check(pump):\n    assert pump\n"),
+])
+def test_expectations_finds_a_test_without_any(tree, path, text, place, helper):
+    plant(tree, path, text)
+    status, output = run("expectations", tree)
+    assert status == 1
+    assert f"{path}:{place} expects nothing" in output
+    plant(tree, path, text.replace("pump.start()", "check(pump)") + helper)
+    assert run("expectations", tree)[0] == 0
 
 
 def test_shell_finds_a_script_that_does_not_parse(tree):

@@ -177,8 +177,10 @@ TEST_F(BufferPoolTest, StopsAtItsEnd) {
   {
     BufferPool pool(region_, 10, 1);
     pool.start();
+    EXPECT_EQ(code_of([&] { region_.stop(); }), ErrorCode::in_use);
   }
-  region_.stop();
+  EXPECT_NO_THROW(region_.stop());
+  EXPECT_FALSE(region_.started());
 }
 
 TEST_F(BufferPoolTest, ChainsGoBackToTheirPools) {

@@ -32,6 +32,8 @@ TEST_F(PathLocks, OneAtATime) {
 TEST_F(PathLocks, AFileThatAKilledHolderLeftLocksNothing) {
   std::ofstream(file_) << "";
   const PathLock lock(address_);
+  const auto error = support::thrown_by([&] { const PathLock second(address_); });
+  EXPECT_EQ(error.code(), core::ErrorCode::in_use);
 }
 
 TEST_F(PathLocks, AnothersFileInItsPlaceStays) {
