@@ -37,6 +37,24 @@ TEST(Cpu, AllowedCpusAreSortedAndThere) {
   EXPECT_LE(cpus.size(), std::thread::hardware_concurrency());
 }
 
+TEST(Cpu, AllowedCpusAreAllOfTheThreadsMask) {
+  const std::vector<int> all = allowed_cpus();
+  for (const int cpu : all) {
+    in_a_thread([&] {
+      cpu_set_t both;
+      CPU_ZERO(&both);
+      std::vector<int> expected{std::min(all.front(), cpu)};
+      if (cpu != all.front()) expected.push_back(cpu);
+      for (const int each : expected) CPU_SET(static_cast<std::size_t>(each), &both);
+      ASSERT_EQ(::pthread_setaffinity_np(::pthread_self(), sizeof both, &both), 0);
+      EXPECT_EQ(allowed_cpus(), expected);
+    });
+  }
+  cpu_set_t set;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  EXPECT_EQ(static_cast<int>(all.size()), CPU_COUNT(&set));
+}
+
 TEST(Cpu, APinnedThreadRunsThereAndNowhereElse) {
   for (const int cpu : allowed_cpus()) {
     in_a_thread([cpu] {
