@@ -168,7 +168,8 @@ void Card::complete(QueuePair& pair, Completions& to, const Completion& completi
 /// A queue pair whose completion has no room fails, and so does the queue of its completions.
 void Card::write(QueuePair& pair, Completions& to, const Completion& completion, bool solicited) {
   const bool was_in_error = to.in_error();
-  if (to.write(completion, solicited)) return;
+  fetch(to.record());
+  if (to.write(completion, solicited)) return store(to.newest());
   if (!was_in_error && events_ != nullptr) events_->completions_in_error(to.number());
   enter_error(pair, PairEvent::fatal);
 }
@@ -177,8 +178,13 @@ void Card::write(QueuePair& pair, Completions& to, const Completion& completion,
 /// rest: a thread that polls memory for them relies on that. The release pairs with the acquire of
 /// the polling thread.
 void Card::copy(std::span<const std::byte> from, std::span<std::byte> to) {
-  if (rude_) return copy_rudely(from, to);
   if (from.empty()) return;
+  copy_to_copy(from, to);
+  store(to.first(from.size()));
+}
+
+void Card::copy_to_copy(std::span<const std::byte> from, std::span<std::byte> to) {
+  if (rude_) return copy_rudely(from, to);
   std::uint64_t word = 0;
   if (from.size() == sizeof word && std::bit_cast<std::uintptr_t>(to.data()) % sizeof word == 0) {
     std::memcpy(&word, from.data(), sizeof word);
@@ -361,6 +367,7 @@ Card::Syndrome Card::gather(const QueuePair& pair, const Entry& entry,
     const auto bytes =
         Regions::part(regions_.find(buffer.lkey, pair.domain), buffer.address, buffer.length);
     if (bytes.size() != buffer.length) return Syndrome::local_protection;
+    fetch(bytes);
     message.insert(message.end(), bytes.begin(), bytes.end());
   }
   return Syndrome::none;

@@ -19,6 +19,7 @@
 #include "softcard/card/events.hpp"
 #include "softcard/card/exchange.hpp"
 #include "softcard/card/flow_rules.hpp"
+#include "softcard/card/mirror.hpp"
 #include "softcard/card/receives.hpp"
 #include "softcard/card/regions.hpp"
 #include "softcard/card/request.hpp"
@@ -125,6 +126,8 @@ class Card {
   void set_events(Events* events) noexcept { events_ = events; }
   /// For peers on other cards.
   void set_wire(Wire* wire) noexcept { wire_ = wire; }
+  /// For memory that is a copy: of regions, and of queues that were made by their layout.
+  void set_mirror(Mirror* mirror) noexcept { mirror_ = mirror; }
   /// Takes a datagram of the wire.
   void receive(std::uint32_t address, std::span<const std::byte> datagram);
 
@@ -264,10 +267,22 @@ class Card {
   Answer deliver(QueuePair& peer, const Request& request);
   Syndrome fill(QueuePair& peer, const Receive& receive, const Request& request);
 
+  template <class T>
+  void fetch(std::span<T> copy) const {
+    if (mirror_ != nullptr && !copy.empty()) mirror_->fetch(std::as_bytes(copy));
+  }
+  template <class T>
+  void store(std::span<T> copy) const {
+    if (mirror_ != nullptr && !copy.empty()) mirror_->store(std::as_bytes(copy));
+  }
+  void fetch_entries(const QueuePair& pair, std::uint64_t from) const;
+  std::uint32_t look_for_receives(Receives& receives) const;
+
   Syndrome gather(const QueuePair& pair, const Entry& entry, std::vector<std::byte>& message) const;
   Syndrome scatter(QueuePair& pair, std::span<const kernels::rdma::LocalBuffer> buffers,
                    std::uint64_t offset, std::span<const std::byte> message);
   void copy(std::span<const std::byte> from, std::span<std::byte> to);
+  void copy_to_copy(std::span<const std::byte> from, std::span<std::byte> to);
   static void copy_rudely(std::span<const std::byte> from, std::span<std::byte> to);
   void complete_sent(QueuePair& pair, const kernels::rdma::Completion& completion);
   void complete(QueuePair& pair, Completions& to, const kernels::rdma::Completion& completion,
@@ -286,6 +301,7 @@ class Card {
   std::vector<std::byte> message_;  // of the operation that is carried out
   Events* events_ = nullptr;
   Wire* wire_ = nullptr;
+  Mirror* mirror_ = nullptr;
   bool fail_without_receive_ = false;
   std::uint64_t dropped_ = 0;
   FlowRules flow_rules_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 
 #include "rdma/queues/completion_writer.hpp"
 
@@ -30,6 +31,16 @@ class Completions {
   [[nodiscard]] std::uint64_t written() const noexcept { return writer_.written(); }
   [[nodiscard]] bool in_error() const noexcept { return in_error_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return options_.number; }
+
+  /// Returns the record, if it is looked at.
+  [[nodiscard]] std::span<const std::uint32_t> record() const noexcept {
+    return {queue_.record, options_.checks_overrun ? 1U : 0U};
+  }
+  /// Returns the newest entry. Precondition: one was written.
+  [[nodiscard]] std::span<const kernels::rdma::Cqe> newest() const noexcept {
+    const std::uint64_t places = std::uint64_t{1} << queue_.log2;
+    return {&queue_.entries[(writer_.written() - 1) % places], 1};
+  }
 
   /// Takes the owner's request for an event, if there is one, as a doorbell was rung.
   void rung() noexcept;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
@@ -109,7 +110,29 @@ bool Card::ring(std::uint32_t number, std::uint64_t doorbell, SendRegister where
 
 void Card::ring(std::uint32_t number) {
   QueuePair* const pair = sender_at(number);
-  if (pair != nullptr && pair->sends.has_record) ring(*pair, doorbell_by_record(pair->sends));
+  if (pair == nullptr || !pair->sends.has_record) return;
+  fetch(std::span(pair->sends.record, 1));
+  ring(*pair, doorbell_by_record(pair->sends));
+}
+
+/// Reads the entries from position `from` to the published end.
+void Card::fetch_entries(const QueuePair& pair, std::uint64_t from) const {
+  const auto& ring = pair.sends.ring;
+  while (from != pair.entries.end()) {
+    const std::uint64_t at = from % ring.blocks;
+    const std::uint64_t count = std::min(pair.entries.end() - from, ring.blocks - at);
+    constexpr std::uint64_t kSegments = kernels::rdma::kSegmentsPerBlock;
+    fetch(std::span(ring.segments + at * kSegments, count * kSegments));
+    from += count;
+  }
+}
+
+/// Returns the number of receives to take, the oldest of which has been read.
+std::uint32_t Card::look_for_receives(Receives& receives) const {
+  fetch(receives.record());
+  const std::uint32_t count = receives.look();
+  if (count != 0) fetch(receives.oldest());
+  return count;
 }
 
 void Card::ring(QueuePair& pair, std::uint64_t doorbell) {
@@ -117,7 +140,10 @@ void Card::ring(QueuePair& pair, std::uint64_t doorbell) {
   constexpr std::uint64_t kTurn = std::uint64_t{0xff} << 24;
   const std::uint64_t turn = ~*pair.rung & kTurn;
   *pair.rung = (doorbell & ~kTurn) | turn;
+  if (pair.sends.has_record) fetch(std::span(pair.sends.record, 1));
+  const std::uint64_t known = pair.entries.end();
   pair.entries.look();
+  if (!pair.entries.has_fault()) fetch_entries(pair, known);
   note_fault(pair);
 }
 

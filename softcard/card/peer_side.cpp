@@ -69,6 +69,7 @@ Answer Card::respond_to_memory(QueuePair& peer, QueuePair* from, const Request& 
     if (request.remote.address % sizeof(std::uint64_t) != 0) return Answer::invalid_request;
     auto* const word = reinterpret_cast<std::uint64_t*>(part.data());
     std::uint64_t before = request.compare_add;
+    fetch(part);
     // Sequentially consistent: the peer polls such words to see what was written before them.
     if (request.opcode == Opcode::fetch_add) {
       before = __atomic_fetch_add(word, request.compare_add, __ATOMIC_SEQ_CST);
@@ -76,11 +77,13 @@ Answer Card::respond_to_memory(QueuePair& peer, QueuePair* from, const Request& 
       __atomic_compare_exchange_n(word, &before, request.swap, false, __ATOMIC_SEQ_CST,
                                   __ATOMIC_SEQ_CST);
     }
+    store(part);
     result.resize(sizeof before);
     std::memcpy(result.data(), &before, sizeof before);
     return Answer::done;
   }
   if (request.opcode == Opcode::rdma_read) {
+    fetch(part);
     result.assign(part.begin(), part.end());
     return Answer::done;
   }
@@ -110,7 +113,7 @@ void Card::place_later(QueuePair& from, std::span<const std::byte> bytes, std::s
 /// takes it, whichever that is, and the last one completes it.
 Answer Card::deliver(QueuePair& peer, const Request& request) {
   if (!peer.filling) {
-    if (peer.receives == nullptr || peer.receives->look() == 0) {
+    if (peer.receives == nullptr || look_for_receives(*peer.receives) == 0) {
       note_fault(peer);
       return Answer::no_receive;
     }
@@ -154,7 +157,7 @@ Card::Syndrome Card::fill(QueuePair& peer, const Receive& receive, const Request
 bool Card::flush_receives(QueuePair& pair) {
   if (!pair.is_owned || pair.state != State::error || pair.own == nullptr) return false;
   bool worked = false;
-  while (pair.own->look() != 0 && !pair.came->in_error()) {
+  while (look_for_receives(*pair.own) != 0 && !pair.came->in_error()) {
     Completion completion{};
     completion.kind = CqeKind::receive_error;
     completion.syndrome = Syndrome::flushed;

@@ -43,15 +43,19 @@ const Segment& Receives::segment(std::uint32_t index, std::uint32_t at) const no
   return reinterpret_cast<const Segment*>(layout_.entries + offset)[at];
 }
 
+std::span<const std::byte> Receives::oldest() const noexcept {
+  const std::size_t offset = std::size_t{next_index()} << layout_.shift;
+  return {layout_.entries + offset, std::size_t{1} << layout_.shift};
+}
+
 Receive Receives::take() noexcept {
-  const std::uint32_t mask = layout_.count - 1;
-  const auto index = layout_.is_list ? head_ : static_cast<std::uint32_t>(taken_ & mask);
+  const std::uint32_t index = next_index();
   ++taken_;
   Receive receive;
   receive.counter =
       layout_.is_list ? static_cast<std::uint16_t>(index) : static_cast<std::uint16_t>(taken_ - 1);
   // The first segment of an entry of a list: bytes 2 and 3 have the next index.
-  if (layout_.is_list) head_ = load(segment(index, 0).words[0]) & mask;
+  if (layout_.is_list) head_ = load(segment(index, 0).words[0]) & (layout_.count - 1);
   const std::uint32_t segments = 1U << (layout_.shift - 4);
   for (std::uint32_t i = layout_.is_list ? 1 : 0; i < segments; ++i) {
     const Segment& from = segment(index, i);

@@ -38,6 +38,12 @@ class Receives {
  public:
   explicit Receives(const ReceiveLayout& layout) : layout_(layout) {}
 
+  [[nodiscard]] std::span<const std::uint32_t> record() const noexcept {
+    return {layout_.record, 1};
+  }
+  /// Returns the memory of the entry that take() reads.
+  [[nodiscard]] std::span<const std::byte> oldest() const noexcept;
+
   /// Reads the record. Returns the number of receives to take, 0 after a fault.
   std::uint32_t look() noexcept;
   /// Takes the oldest. Precondition: look() has found one.
@@ -52,6 +58,9 @@ class Receives {
   bool reached_limit() noexcept;
 
  private:
+  [[nodiscard]] std::uint32_t next_index() const noexcept {
+    return layout_.is_list ? head_ : static_cast<std::uint32_t>(taken_ & (layout_.count - 1));
+  }
   [[nodiscard]] const kernels::rdma::Segment& segment(std::uint32_t index,
                                                       std::uint32_t at) const noexcept;
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "rdma/mlx5/card.hpp"
+#include "rdma/mlx5/devx_fields.hpp"
 
 namespace offload::rdma::mlx5 {
 namespace {
@@ -13,24 +14,7 @@ namespace {
 constexpr std::uint32_t kGeneral = 0 << 1 | 1;
 constexpr std::uint32_t kSecondGroup = 0x20 << 1 | 1;
 
-constexpr DevxField kCrossChannel{0x22c, 1};
-constexpr DevxField kWaitOnTime{0x68c, 1};
-constexpr DevxField kWithoutRecord{0x2e1, 1};
-
 constexpr std::uint32_t kWithoutRecordRegister = 0x600;
-
-/// Fields of a completion queue's context.
-constexpr DevxField kCqRecordIsInSpace{0x6, 1};
-constexpr DevxField kCqIgnoresOverrun{0xe, 1};
-constexpr DevxField kCqRecordSpace{0x20, 32};
-constexpr DevxField kCqLogOfSize{0x63, 5};
-constexpr DevxField kCqRegisters{0x68, 24};
-constexpr DevxField kCqEventQueue{0xb8, 8};
-constexpr DevxField kCqRecordPlace{0x1c0, 64};
-/// Fields of the command.
-constexpr DevxField kEntriesPlace{0x280, 64};
-constexpr DevxField kEntriesSpace{0x2c0, 32};
-constexpr DevxField kEntriesAreInSpace{0x2e0, 1};
 
 using AbilitiesAnswer = DevxMessage<4112>;
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "rdma/mlx5/devx_fields.hpp"
+
 namespace offload::rdma::mlx5 {
 namespace {
 
@@ -12,72 +14,6 @@ using core::ErrorCode;
 using kernels::rdma::Cqe;
 using kernels::rdma::kBlockBytes;
 using kernels::rdma::Segment;
-
-/// Fields of a queue pair's context.
-constexpr DevxField kMigration{0x13, 2};
-constexpr DevxField kDomain{0x28, 24};
-constexpr DevxField kMtu{0x40, 3};
-constexpr DevxField kLogOfMessage{0x43, 5};
-constexpr DevxField kLogOfReceives{0x49, 4};
-constexpr DevxField kLogOfBlocks{0x51, 4};
-constexpr DevxField kRegisters{0x68, 24};
-constexpr DevxField kDoorbellKind{0x80, 2};
-constexpr DevxField kPeer{0xa8, 24};
-constexpr DevxField kLogOfReads{0x388, 3};
-constexpr DevxField kRetries{0x38d, 3};
-constexpr DevxField kRnrRetries{0x390, 3};
-constexpr DevxField kSendPsn{0x3c8, 24};
-constexpr DevxField kSendCompletions{0x3e8, 24};
-constexpr DevxField kLogOfAnswers{0x488, 3};
-constexpr DevxField kAtomicMode{0x48c, 4};
-constexpr DevxField kRemoteRead{0x490, 1};
-constexpr DevxField kRemoteWrite{0x491, 1};
-constexpr DevxField kRemoteAtomic{0x492, 1};
-constexpr DevxField kMaster{0x49f, 1};
-constexpr DevxField kRnrTimer{0x4a3, 5};
-constexpr DevxField kReceivePsn{0x4a8, 24};
-constexpr DevxField kReceiveCompletions{0x4e8, 24};
-constexpr DevxField kRecordPlace{0x500, 64};
-constexpr DevxField kReceiveKind{0x565, 3};
-constexpr DevxField kShared{0x568, 24};
-constexpr DevxField kRecordIsInSpace{0x683, 1};
-constexpr DevxField kRecordSpace{0x720, 32};
-/// Fields of the command that makes it.
-constexpr DevxField kRingsPlace{0x800, 64};
-constexpr DevxField kRingsSpace{0x840, 32};
-constexpr DevxField kRingsAreInSpace{0x860, 1};
-
-/// Fields of its path.
-constexpr DevxField kHasGid{0x28, 1};
-constexpr DevxField kLidBits{0x29, 7};
-constexpr DevxField kLid{0x30, 16};
-constexpr DevxField kTimeout{0x40, 5};
-constexpr DevxField kOwnGid{0x48, 8};
-constexpr DevxField kRate{0x54, 4};
-constexpr DevxField kHopLimit{0x58, 8};
-constexpr DevxField kTrafficClass{0x64, 8};
-constexpr DevxField kFlow{0x6c, 20};
-constexpr std::uint32_t kPeerGid = 0x80;
-constexpr DevxField kDscp{0x10a, 6};
-constexpr DevxField kUdpPort{0x110, 16};
-constexpr DevxField kEthernetPriority{0x121, 3};
-constexpr DevxField kServiceLevel{0x124, 4};
-constexpr DevxField kPort{0x128, 8};
-constexpr std::uint32_t kPeerMac = 0x130;
-
-/// Fields of shared receives, and of their ring.
-constexpr DevxField kRmpState{0x8, 4};
-constexpr DevxField kRmpIsPlain{0x20, 1};
-constexpr DevxField kRingKind{0, 4};
-constexpr DevxField kRingDomain{0x48, 24};
-constexpr DevxField kRingRecordPlace{0x80, 64};
-constexpr DevxField kRingLogOfStride{0x10c, 4};
-constexpr DevxField kRingLogOfSize{0x11b, 5};
-constexpr DevxField kRingRecordIsInSpace{0x120, 1};
-constexpr DevxField kRingIsInSpace{0x121, 1};
-constexpr DevxField kRingRecordSpace{0x140, 32};
-constexpr DevxField kRingSpace{0x160, 32};
-constexpr DevxField kRingPlace{0x180, 64};
 
 constexpr std::uint32_t kMigrated = 3;
 constexpr std::uint32_t kMostMessage = 30;

@@ -74,6 +74,8 @@ class EntryReader {
   /// Returns the position of the next entry, in blocks.
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
   [[nodiscard]] std::uint64_t retired() const noexcept { return retired_; }
+  /// Returns the position behind the published blocks.
+  [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
 
   /// After a fault nothing is read any more.
   [[nodiscard]] bool has_fault() const noexcept { return fault_ != nullptr; }
