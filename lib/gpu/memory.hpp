@@ -72,10 +72,19 @@ class HostRegistration {
       : HostRegistration(data, bytes, writable ? 0U : unsigned{cudaHostRegisterReadOnly},
                          writable ? "" : ", for reading only") {}
   /// Registers whole pages to which registers of another PCIe device are mapped. A driver may
-  /// refuse them.
+  /// refuse them. Pages of a device that is made of software are ordinary memory, which CUDA takes
+  /// as that only.
   static HostRegistration of_registers(void* page, std::size_t bytes) {
-    return {page, bytes, cudaHostRegisterIoMemory,
-            ", registers of a device" + device::peer_mapping_advice()};
+    try {
+      return {page, bytes, cudaHostRegisterIoMemory,
+              ", registers of a device" + device::peer_mapping_advice()};
+    } catch (const core::Error&) {
+      cudaGetLastError();  // it is no error of later calls
+      const unsigned ordinary = cudaHostRegisterPortable | cudaHostRegisterMapped;
+      if (cudaHostRegister(page, bytes, ordinary) == cudaSuccess) return HostRegistration(page);
+      cudaGetLastError();
+      throw;
+    }
   }
   HostRegistration(HostRegistration&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)) {}
@@ -94,6 +103,7 @@ class HostRegistration {
   }
 
  private:
+  explicit HostRegistration(void* registered) noexcept : data_(registered) {}
   HostRegistration(void* data, std::size_t bytes, unsigned more, const std::string& what)
       : data_(data) {
     const unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped | more;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/log.hpp"
 #include "doca/guard.hpp"
 #include "doca/include/doca_umem.h"
 #include "doca/mmap.hpp"
@@ -84,14 +85,20 @@ T* at(void* base, std::uint64_t offset) noexcept {
   return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
 }
 
-/// Makes memory known to the card, by the dma-buf of the GPU that has it if there is one.
+/// Makes memory known to the card: by the dma-buf of the GPU that has it, or by its address, which
+/// nvidia-peermem knows, if there is no dma-buf or the device takes none.
 CardSpace make_space(const rdma::DeviceContext& device, doca_gpu* gpu, void* address,
                      std::size_t size) {
-  QueueSpace space{address, size};
   core::Fd dma_buf;
   if (gpu != nullptr) dma_buf = gpu->export_dma_buf(address, size);
-  if (dma_buf.valid()) space.dma_buf = dma_buf.get();  // the card keeps the memory
-  return {device, space};
+  if (dma_buf.valid()) {
+    try {
+      return {device, {address, size, dma_buf.get()}};  // the card keeps the memory
+    } catch (const Error& error) {
+      core::log_info("registers memory for queues by its address: {}", error.what());
+    }
+  }
+  return {device, {address, size}};
 }
 
 }  // namespace
