@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+
+#include "softcard/card/mirror.hpp"
+#include "softcard/preload/cuda_driver.hpp"
+
+namespace offload::softcard {
+
+/// Copies of memory of GPUs, in pinned memory of the host. A separate stream copies, which waits for
+/// no kernel. The caller serialises all calls.
+class GpuMirrors final : public rdma::model::Mirror {
+ public:
+  GpuMirrors() = default;
+  GpuMirrors& operator=(GpuMirrors&&) = delete;
+  ~GpuMirrors() override;
+
+  /// Returns the bytes by which the card accesses memory: the memory itself, or a copy of a GPU's.
+  /// Throws Error.
+  std::span<std::byte> add(void* address, std::size_t length);
+  /// Ends a copy; does nothing for other memory.
+  void remove(std::span<std::byte> bytes) noexcept;
+
+  /// Throw Error if the driver fails, or does not end a copy in ten seconds.
+  void fetch(std::span<const std::byte> copy) override;
+  void store(std::span<const std::byte> copy) override;
+
+ private:
+  struct Copy {
+    std::size_t length;
+    CudaDriver::Address original;
+    CudaDriver::Context context;
+  };
+
+  [[nodiscard]] const Copy* find(std::span<const std::byte> part, std::size_t& offset) const;
+  CudaDriver::Stream stream_of(CudaDriver::Context context);
+  void wait(CudaDriver::Stream stream) const;
+
+  const CudaDriver* driver_ = nullptr;
+  std::map<const std::byte*, Copy> copies_;
+  std::map<CudaDriver::Context, CudaDriver::Stream> streams_;
+};
+
+}  // namespace offload::softcard

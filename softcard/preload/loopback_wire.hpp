@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/fd.hpp"
+#include "softcard/card/card.hpp"
+
+namespace offload::softcard {
+
+/// The network between the cards of the processes of one machine: UDP datagrams, each card with an
+/// address of its own in 127.0.0.0/8. One thread.
+class LoopbackWire final : public rdma::model::Wire {
+ public:
+  /// Throws Error.
+  LoopbackWire();
+
+  /// Returns the card's address.
+  [[nodiscard]] std::uint32_t address() const noexcept { return address_; }
+  void send(std::uint32_t address, std::span<const std::byte> datagram) override;
+  /// Hands the datagrams that have come to the card. Returns whether there were any.
+  bool receive(rdma::model::Card& card);
+
+ private:
+  core::Fd fd_;
+  std::uint32_t address_ = 0;
+  std::vector<std::byte> room_;
+};
+
+}  // namespace offload::softcard
