@@ -176,8 +176,9 @@ doca_error_t doca_dev_open(doca_devinfo* devinfo, doca_dev** dev) {
 }
 
 doca_error_t doca_dev_close(doca_dev* dev) {
-  if (dev != nullptr && is_used(*dev)) return DOCA_ERROR_IN_USE;
-  delete dev;
+  if (dev == nullptr) return DOCA_SUCCESS;
+  if (is_used(*dev)) return DOCA_ERROR_IN_USE;
+  end_share(*dev);
   return DOCA_SUCCESS;
 }
 

@@ -44,7 +44,8 @@ struct doca_dev {
   offload::doca::RdmaDevice& rdma();
 
   doca_devinfo info;
-  std::atomic<std::size_t> users{0};  ///< mmaps and contexts
+  std::atomic<std::size_t> users{0};   ///< mmaps and contexts
+  std::atomic<std::size_t> shares{1};  ///< UMEMs, UARs and the handle
 
  private:
   std::shared_ptr<void> origin_;

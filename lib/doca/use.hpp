@@ -36,4 +36,26 @@ template <class Object>
   return object.users.load(std::memory_order_acquire) != 0;  // pairs with the end of a Use
 }
 
+/// Ends a share of an object: deletes it at the end of the last one. The handle of a program has
+/// one from the beginning, in the object's member `shares`, which is 1 then.
+template <class Object>
+void end_share(Object& object) noexcept {
+  if (object.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &object;
+}
+
+/// Keeps an object for as long as it lives, also after the end of the program's handle: unlike a
+/// Use, it lets the program end the handle first.
+template <class Object>
+class Share {
+ public:
+  explicit Share(Object& object) noexcept : object_(&object) {
+    object.shares.fetch_add(1, std::memory_order_relaxed);
+  }
+  Share& operator=(Share&&) = delete;
+  ~Share() { end_share(*object_); }
+
+ private:
+  Object* object_;
+};
+
 }  // namespace offload::doca

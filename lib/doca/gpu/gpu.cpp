@@ -127,19 +127,14 @@ doca_error_t doca_gpu_create(const char* gpu_bus_id, doca_gpu** gpu_dev) {
 
 doca_error_t doca_gpu_destroy(doca_gpu* gpu_dev) {
   if (gpu_dev == nullptr) return DOCA_ERROR_INVALID_VALUE;
-  {
-    const std::lock_guard lock(gpu_dev->mutex);
-    if (!gpu_dev->pieces.empty() || is_used(*gpu_dev)) {
-      return DOCA_ERROR_IN_USE;
-    }
-  }
+  if (is_used(*gpu_dev)) return DOCA_ERROR_IN_USE;
   {
     OpenGpus& gpus = open_gpus();
     const std::lock_guard lock(gpus.mutex);
     std::erase(gpus.all, gpu_dev);
   }
   gpu_dev->mover_thread.reset();
-  delete gpu_dev;
+  end_share(*gpu_dev);
   return DOCA_SUCCESS;
 }
 

@@ -51,7 +51,8 @@ struct doca_gpu {
   /// Returns the thread that moves messages, which it starts first if there is none.
   offload::doca::GpuMover& mover();
 
-  std::atomic<std::size_t> users{0};
+  std::atomic<std::size_t> users{0};   ///< contexts, buffer arrays and queue pairs
+  std::atomic<std::size_t> shares{1};  ///< UMEMs and the handle
   std::mutex mutex;               ///< of the members below
   std::map<void*, Piece> pieces;  ///< of the program, by the address for kernels
   std::unique_ptr<offload::doca::GpuMover> mover_thread;

@@ -50,8 +50,8 @@ doca_error_t doca_devinfo_destroy_list(struct doca_devinfo **dev_list);
 
 /// Opens a device of a list. DOCA_ERROR_INVALID_VALUE if an argument is NULL.
 doca_error_t doca_dev_open(struct doca_devinfo *devinfo, struct doca_dev **dev);
-/// Closes a device; NULL is allowed and does nothing. DOCA_ERROR_IN_USE while an mmap or a context
-/// uses it.
+/// Closes a device; NULL is allowed and does nothing. UMEMs and UARs of it stay valid until they are
+/// destroyed. DOCA_ERROR_IN_USE while an mmap or a context uses it.
 doca_error_t doca_dev_close(struct doca_dev *dev);
 /// Returns the description of an open device, which is valid until the device is closed; NULL for
 /// NULL.

@@ -43,8 +43,9 @@ enum doca_gpu_mem_type {
 /// the library is built without CUDA or the machine has no GPU; DOCA_ERROR_NOT_FOUND if CUDA has
 /// other GPUs only.
 doca_error_t doca_gpu_create(const char *gpu_bus_id, struct doca_gpu **gpu_dev);
-/// DOCA_ERROR_IN_USE while memory of it is allocated, or an array of buffers, a context, memory of a
-/// card's queues or an exported queue pair uses it.
+/// Ends the handle. Memory that the program has not freed is freed with it, or at the end of the last
+/// UMEM of the GPU. DOCA_ERROR_IN_USE while an array of buffers, a context or an exported queue pair
+/// uses it.
 doca_error_t doca_gpu_destroy(struct doca_gpu *gpu_dev);
 
 /// Allocates `size` zeroed bytes. `alignment`: a power of two, or 0 for the default.

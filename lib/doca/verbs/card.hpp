@@ -15,7 +15,7 @@
 struct doca_uar {
   doca_uar(doca_dev& of, offload::rdma::mlx5::RegisterKind kind);
 
-  offload::doca::DeviceUse device;
+  offload::doca::Share<doca_dev> device;
   ibv_context* native;  ///< that of the device
   offload::rdma::mlx5::CardRegisters registers;
   std::atomic<std::size_t> users{0};

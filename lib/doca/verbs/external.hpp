@@ -10,10 +10,10 @@ struct doca_umem {
   /// Throws Error.
   doca_umem(doca_dev& of, doca_gpu* owner, void* first, std::size_t bytes);
 
-  offload::doca::DeviceUse device;
-  std::optional<offload::doca::GpuUse> gpu;  ///< none: memory of the host
-  ibv_context* native;                       ///< that of the device
-  std::byte* address;                        ///< as kernels see it, or the processor
+  offload::doca::Share<doca_dev> device;
+  std::optional<offload::doca::Share<doca_gpu>> gpu;  ///< none: memory of the host
+  ibv_context* native;                                ///< that of the device
+  std::byte* address;                                 ///< as kernels see it, or the processor
   std::size_t size;
   offload::rdma::mlx5::CardSpace space;
   std::atomic<std::size_t> users{0};
