@@ -123,6 +123,8 @@ class Card {
   /// Reads the record of a queue pair that has one: another queue pair's doorbell may have
   /// overwritten its own.
   void ring(std::uint32_t number);
+  /// Returns how far a queue pair has come, for a person who looks for what it waits for.
+  [[nodiscard]] std::string describe(std::uint32_t number) const;
   void set_events(Events* events) noexcept { events_ = events; }
   /// For peers on other cards.
   void set_wire(Wire* wire) noexcept { wire_ = wire; }

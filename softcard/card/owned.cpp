@@ -147,6 +147,23 @@ void Card::ring(QueuePair& pair, std::uint64_t doorbell) {
   note_fault(pair);
 }
 
+std::string Card::describe(std::uint32_t number) const {
+  const QueuePair& pair = pairs_.at(number);
+  std::string text = "state " + std::to_string(static_cast<int>(pair.state)) + ", send blocks " +
+                     std::to_string(pair.entries.next()) + " of " +
+                     std::to_string(pair.entries.end()) + ", completions of sends " +
+                     std::to_string(pair.sent->written());
+  if (pair.receives != nullptr) {
+    text += ", receives " + std::to_string(pair.receives->taken()) + " of " +
+            std::to_string(pair.receives->posted()) + ", completions of receives " +
+            std::to_string(pair.came->written());
+  }
+  if (pair.rnr_tries != 0) text += ", attempts without a receive " + std::to_string(pair.rnr_tries);
+  if (pair.exchange) text += ", waits for an answer";
+  const std::string fault = pair.entries.fault();
+  return fault.empty() ? text : text + ", " + fault;
+}
+
 void Card::change(std::uint32_t number, const PairChange& change) {
   QueuePair& pair = pairs_.at(number);
   if (pair.state == State::error && change.state && *change.state != State::error &&

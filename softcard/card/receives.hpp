@@ -49,6 +49,10 @@ class Receives {
   /// Takes the oldest. Precondition: look() has found one.
   Receive take() noexcept;
 
+  /// Return how many receives have been taken, and how many the record had when it was read last.
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
+  [[nodiscard]] std::uint64_t posted() const noexcept { return end_; }
+
   /// The record was beyond the queue.
   [[nodiscard]] bool has_fault() const noexcept { return has_fault_; }
 

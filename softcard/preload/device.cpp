@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -63,6 +64,14 @@ class Device::Call {
   std::unique_lock<std::mutex> lock_;
 };
 
+/// SOFTCARD_VERBS_REPORT: the seconds between reports of what the device has done.
+Device::Device() {
+  const char* const text = std::getenv("SOFTCARD_VERBS_REPORT");
+  if (text == nullptr) return;
+  report_every_ = std::chrono::seconds(std::strtoul(text, nullptr, 10));
+  next_report_ = Clock::now() + report_every_;
+}
+
 Device& Device::instance() {
   static auto& device = *new Device;
   return device;
@@ -115,11 +124,28 @@ bool Device::turn() {
   bool worked = wire_->receive(card_);
   for (auto& [number, registers] : registers_) worked = registers.look(card_) || worked;
   worked = card_.progress() || worked;
+  if (report_every_ != Clock::duration{} && Clock::now() >= next_report_) report();
   if (!card_.fault().empty() && !has_told_fault_) {
     has_told_fault_ = true;
     core::log_error("{}", card_.fault());
   }
   return worked;
+}
+
+void Device::report() {
+  next_report_ = Clock::now() + report_every_;
+  const GpuMirrors::Counts& copies = mirrors_.counts();
+  const auto milliseconds = [](auto duration) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  };
+  core::log_warning(
+      "{} datagrams sent, {} received; {} reads and {} writes of memory of a GPU took {} ms, the "
+      "longest one {} ms",
+      wire_->sent(), wire_->received(), copies.reads, copies.writes, milliseconds(copies.waited),
+      milliseconds(copies.longest));
+  for (const auto& [number, pair] : pairs_) {
+    core::log_warning("queue pair {}: {}", number, card_.describe(number));
+  }
 }
 
 std::array<std::uint8_t, 16> Device::gid() const {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -59,10 +60,13 @@ class Device {
   /// The lock of a caller, for which the device's thread makes way.
   class Call;
 
-  Device() = default;
+  using Clock = std::chrono::steady_clock;
+
+  Device();
 
   void run() noexcept;
   bool turn();
+  void report();
   void forget(std::span<std::byte> bytes) noexcept { mirrors_.remove(bytes); }
   std::byte* part_of(std::uint32_t space, std::uint64_t offset, std::size_t bytes,
                      std::size_t alignment) const;
@@ -77,6 +81,8 @@ class Device {
   GpuMirrors mirrors_;
   std::optional<LoopbackWire> wire_;
   bool has_told_fault_ = false;
+  Clock::duration report_every_{};  ///< 0: no reports
+  Clock::time_point next_report_;
   std::uint32_t next_ = 0x40;
   std::map<std::uint32_t, std::span<std::byte>> spaces_;
   std::map<std::uint32_t, std::span<std::byte>> regions_;

@@ -1,5 +1,6 @@
 #include "softcard/preload/gpu_mirrors.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -94,15 +95,21 @@ CudaDriver::Stream GpuMirrors::stream_of(CudaDriver::Context context) {
   return streams_.emplace(context, stream).first->second;
 }
 
-void GpuMirrors::wait(CudaDriver::Stream stream) const {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  for (;;) {
-    const int result = driver_->query_stream(stream);
-    if (result != CudaDriver::kNotReady) return check(result, "copy memory of a GPU");
-    if (std::chrono::steady_clock::now() > end) {
+void GpuMirrors::wait(CudaDriver::Stream stream) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  int result = CudaDriver::kNotReady;
+  Clock::duration waited{};
+  while (result == CudaDriver::kNotReady) {
+    result = driver_->query_stream(stream);
+    waited = Clock::now() - begin;
+    if (waited > std::chrono::seconds(10)) {
       throw Error(ErrorCode::timed_out, "a copy of memory of a GPU did not end");
     }
   }
+  check(result, "copy memory of a GPU");
+  counts_.waited += waited;
+  counts_.longest = std::max<std::chrono::nanoseconds>(counts_.longest, waited);
 }
 
 void GpuMirrors::fetch(std::span<const std::byte> part) {
@@ -134,6 +141,7 @@ void GpuMirrors::store(std::span<const std::byte> part) {
                                 part.size() - before, stream),
         "cuMemcpyHtoDAsync");
   wait(stream);
+  ++counts_.writes;
 }
 
 }  // namespace offload::softcard

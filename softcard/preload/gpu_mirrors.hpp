@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 
@@ -23,6 +25,15 @@ class GpuMirrors final : public rdma::model::Mirror {
   /// Ends a copy; does nothing for other memory.
   void remove(std::span<std::byte> bytes) noexcept;
 
+  /// What copies have been made, and for how long the device waited for them.
+  struct Counts {
+    std::uint64_t reads = 0;
+    std::uint64_t writes = 0;
+    std::chrono::nanoseconds waited{};
+    std::chrono::nanoseconds longest{};
+  };
+  [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+
   /// Throw Error if the driver fails, or does not end a copy in ten seconds.
   void fetch(std::span<const std::byte> copy) override;
   void store(std::span<const std::byte> copy) override;
@@ -36,11 +47,12 @@ class GpuMirrors final : public rdma::model::Mirror {
 
   [[nodiscard]] const Copy* find(std::span<const std::byte> part, std::size_t& offset) const;
   CudaDriver::Stream stream_of(CudaDriver::Context context);
-  void wait(CudaDriver::Stream stream) const;
+  void wait(CudaDriver::Stream stream);
 
   const CudaDriver* driver_ = nullptr;
   std::map<const std::byte*, Copy> copies_;
   std::map<CudaDriver::Context, CudaDriver::Stream> streams_;
+  Counts counts_;
 };
 
 }  // namespace offload::softcard

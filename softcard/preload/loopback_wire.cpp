@@ -51,6 +51,7 @@ LoopbackWire::LoopbackWire()
 
 void LoopbackWire::send(std::uint32_t address, std::span<const std::byte> datagram) {
   const sockaddr_in to = socket_address(address);
+  ++sent_;
   // A datagram that cannot be sent is lost, as on the way.
   static_cast<void>(::sendto(fd_.get(), datagram.data(), datagram.size(), 0,
                              reinterpret_cast<const sockaddr*>(&to), sizeof to));
@@ -63,6 +64,7 @@ bool LoopbackWire::receive(rdma::model::Card& card) {
     const auto length = ::recvfrom(fd_.get(), room_.data(), room_.size(), 0,
                                    reinterpret_cast<sockaddr*>(&from), &size);
     if (length < 0) return count != 0;
+    ++received_;
     card.receive(ntohl(from.sin_addr.s_addr),
                  std::span(room_).first(static_cast<std::size_t>(length)));
   }

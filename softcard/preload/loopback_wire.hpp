@@ -23,9 +23,15 @@ class LoopbackWire final : public rdma::model::Wire {
   /// Hands the datagrams that have come to the card. Returns whether there were any.
   bool receive(rdma::model::Card& card);
 
+  /// Return how many datagrams were sent and have come.
+  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
+  [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
+
  private:
   core::Fd fd_;
   std::uint32_t address_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t received_ = 0;
   std::vector<std::byte> room_;
 };
 
