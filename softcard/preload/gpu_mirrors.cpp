@@ -122,6 +122,7 @@ void GpuMirrors::fetch(std::span<const std::byte> part) {
                               part.size(), stream),
         "cuMemcpyDtoHAsync");
   wait(stream);
+  ++counts_.reads;
 }
 
 void GpuMirrors::store(std::span<const std::byte> part) {
