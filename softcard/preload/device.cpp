@@ -98,6 +98,12 @@ void Device::close() noexcept {
     ended = std::move(thread_);
   }
   ended.join();
+  // A process that this one makes later has an address of its own.
+  const Call call(*this);
+  if (contexts_ == 0) {
+    card_.set_wire(nullptr);
+    wire_.reset();
+  }
 }
 
 /// Waits as long as nothing happens: doorbells are memory, which nothing but looking tells about.

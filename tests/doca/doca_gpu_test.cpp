@@ -65,6 +65,21 @@ TEST(DocaGpu, MemoryIsZeroedAndAligned) {
   EXPECT_EQ(doca_gpu_mem_free(gpu.gpu, own), DOCA_ERROR_NOT_FOUND);
 }
 
+TEST(DocaGpu, MemoryThatIsNotFreedIsFreedWithIt) {
+  const HostGpu gpu;  // its end is checked
+  void* memory = nullptr;
+  void* cpu = nullptr;
+  EXPECT_EQ(doca_gpu_mem_alloc(gpu.gpu, 100, 4096, DOCA_GPU_MEM_TYPE_GPU, &memory, nullptr),
+            DOCA_SUCCESS);
+  EXPECT_EQ(doca_gpu_mem_alloc(gpu.gpu, 100, 0, DOCA_GPU_MEM_TYPE_GPU_CPU, &memory, &cpu),
+            DOCA_SUCCESS);
+}
+
+TEST_F(DocaGpuTest, AnArrayUsesItsGpu) {
+  make_array();
+  EXPECT_EQ(doca_gpu_destroy(gpu_.gpu), DOCA_ERROR_IN_USE);
+}
+
 TEST_F(DocaGpuTest, AKernelFindsTheBuffersOfAnArray) {
   start_all();
   for (std::size_t i = 0; i < kCount; ++i) {

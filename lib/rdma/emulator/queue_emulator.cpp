@@ -62,7 +62,9 @@ QueueEmulator::QueueEmulator(const QueueEmulatorParts& parts, const QueuePairMem
       ring_mask_(queues.send.ring.blocks - 1) {
   check_sizes(queues);
   if (parts.queue_pair.type() == QpType::ud || parts.queue_pair.type() == QpType::raw_packet) {
-    throw Error(ErrorCode::invalid_value, "emulator '" + this->name() + "' of a UD queue pair");
+    throw Error(ErrorCode::invalid_value,
+                fmt::format("emulator '{}' of a {} queue pair; the type must be RC or UC",
+                            this->name(), name_of(parts.queue_pair.type())));
   }
   // Each has a block at least, and one more may be refused without any.
   underway_.resize(std::bit_ceil(std::size_t{queues.send.ring.blocks} + 1));

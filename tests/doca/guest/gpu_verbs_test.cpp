@@ -1,16 +1,20 @@
 #include <doca_gpunetio.h>
 #include <doca_umem.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <doca_gpunetio_dev_verbs_counter.cuh>
 #include <doca_gpunetio_dev_verbs_twosided.cuh>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "kernels/rdma/queue_pair.hpp"
 #include "rdma/verbs/gid.hpp"
 #include "tests/doca/verbs/verbs_fixture.hpp"
+#include "tests/support/child_process.hpp"
 
 /// Queue pairs with an external data path on the software card (docs/softcard.md): in memory of a
 /// host GPU, whose kernels are threads.
@@ -64,14 +68,15 @@ class GpuVerbsTest : public testing::TestWithParam<doca_gpu_dev_verbs_nic_handle
     ASSERT_GT(found, 0);
     gids.resize(static_cast<std::size_t>(found));
     const ibv_gid_entry gid = rdma::choose_gid(gids, {});
-    address_ = make_address(context_, gid.gid.raw, static_cast<std::uint8_t>(gid.gid_index));
+    std::copy_n(gid.gid.raw, gid_.size(), gid_.begin());
+    gid_index_ = static_cast<std::uint8_t>(gid.gid_index);
+    address_ = make_address(context_, gid_.data(), gid_index_);
     ASSERT_EQ(doca_uar_create(dev_, DOCA_UAR_ALLOCATION_TYPE_NONCACHE, &uar_), DOCA_SUCCESS);
     make(main_);
     make(companion_, true);
     make(peer_);
     make(peer_companion_);
-    connect(main_, peer_);
-    connect(companion_, peer_companion_);
+    connect_all();
     if (GetParam() == DOCA_GPUNETIO_VERBS_NIC_HANDLER_CPU_PROXY) {
       proxy_ = std::jthread([this](const std::stop_token& stop) {
         while (!stop.stop_requested()) {
@@ -167,22 +172,28 @@ class GpuVerbsTest : public testing::TestWithParam<doca_gpu_dev_verbs_nic_handle
               DOCA_SUCCESS);
     ASSERT_EQ(doca_gpu_verbs_get_qp_dev(of.exported, &of.kernel), DOCA_SUCCESS);
   }
-  void connect(const KernelEnd& one, const KernelEnd& other) {
-    for (const auto& [own, of_peer] : {std::pair(&one, &other), std::pair(&other, &one)}) {
-      QpAttributes attributes;
-      attributes.set_peer(doca_verbs_qp_get_qpn(of_peer->pair), address_);
-      EXPECT_EQ(
-          doca_verbs_qp_attr_set_atomic_mode(attributes.get(), DOCA_VERBS_QP_ATOMIC_MODE_IB_SPEC),
-          DOCA_SUCCESS);
-      ASSERT_EQ(attributes.move(own->pair, DOCA_VERBS_QP_STATE_INIT,
-                                kInitMask | DOCA_VERBS_QP_ATTR_ATOMIC_MODE),
-                DOCA_SUCCESS);
-      ASSERT_EQ(attributes.move(own->pair, DOCA_VERBS_QP_STATE_RTR, kReceiveMask), DOCA_SUCCESS);
-      ASSERT_EQ(attributes.move(own->pair, DOCA_VERBS_QP_STATE_RTS, kSendMask), DOCA_SUCCESS);
+  virtual void connect_all() {
+    for (const auto& [one, other] :
+         {std::pair(&main_, &peer_), std::pair(&companion_, &peer_companion_)}) {
+      connect(*one, doca_verbs_qp_get_qpn(other->pair), address_);
+      connect(*other, doca_verbs_qp_get_qpn(one->pair), address_);
     }
+  }
+  static void connect(const KernelEnd& own, std::uint32_t peer, doca_verbs_ah_attr* address) {
+    QpAttributes attributes;
+    attributes.set_peer(peer, address);
+    EXPECT_EQ(
+        doca_verbs_qp_attr_set_atomic_mode(attributes.get(), DOCA_VERBS_QP_ATOMIC_MODE_IB_SPEC),
+        DOCA_SUCCESS);
+    ASSERT_EQ(attributes.move(own.pair, DOCA_VERBS_QP_STATE_INIT,
+                              kInitMask | DOCA_VERBS_QP_ATTR_ATOMIC_MODE),
+              DOCA_SUCCESS);
+    ASSERT_EQ(attributes.move(own.pair, DOCA_VERBS_QP_STATE_RTR, kReceiveMask), DOCA_SUCCESS);
+    ASSERT_EQ(attributes.move(own.pair, DOCA_VERBS_QP_STATE_RTS, kSendMask), DOCA_SUCCESS);
   }
   void end(KernelEnd& of) {
     if (of.exported != nullptr) {
+      EXPECT_EQ(doca_gpu_destroy(gpu_), DOCA_ERROR_IN_USE);
       EXPECT_EQ(doca_verbs_qp_destroy(of.pair), DOCA_ERROR_IN_USE);
       EXPECT_EQ(doca_gpu_verbs_unexport_qp(gpu_, of.exported), DOCA_SUCCESS);
     }
@@ -220,6 +231,8 @@ class GpuVerbsTest : public testing::TestWithParam<doca_gpu_dev_verbs_nic_handle
   doca_verbs_pd* pd_ = nullptr;
   doca_dev* dev_ = nullptr;
   doca_uar* uar_ = nullptr;
+  std::array<std::uint8_t, 16> gid_{};
+  std::uint8_t gid_index_ = 0;
   doca_verbs_ah_attr* address_ = nullptr;
   ibv_mr* region_ = nullptr;
   KernelEnd main_;
@@ -322,6 +335,113 @@ TEST_P(GpuVerbsTest, WhatDoesNotBelongTogetherIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Card, GpuVerbsTest,
+                         testing::Values(DOCA_GPUNETIO_VERBS_NIC_HANDLER_AUTO,
+                                         DOCA_GPUNETIO_VERBS_NIC_HANDLER_CPU_PROXY));
+
+/// Does the same between two processes, each with a device of its own.
+class GpuVerbsProcessesTest : public GpuVerbsTest {
+ protected:
+  /// What a process tells the other.
+  struct Greeting {
+    std::array<std::uint8_t, 16> gid;
+    std::uint32_t pair;
+    std::uint32_t key;
+    std::uint64_t address;
+  };
+
+  void SetUp() override {
+    child_.emplace([this](int socket) {
+      socket_ = socket;
+      GpuVerbsTest::SetUp();
+      if (!HasFatalFailure()) answer();
+      TearDown();
+      return HasFailure() ? 1 : 0;
+    });
+    socket_ = child_->socket();
+    GpuVerbsTest::SetUp();
+  }
+  void TearDown() override {
+    GpuVerbsTest::TearDown();
+    if (other_address_ != nullptr) {
+      EXPECT_EQ(doca_verbs_ah_attr_destroy(other_address_), DOCA_SUCCESS);
+    }
+  }
+
+  void connect_all() override {
+    const Greeting own{gid_, doca_verbs_qp_get_qpn(main_.pair), region_->rkey,
+                       reinterpret_cast<std::uint64_t>(bytes_.data())};
+    ASSERT_EQ(::send(socket_, &own, sizeof own, MSG_NOSIGNAL), ssize_t{sizeof own});
+    ASSERT_EQ(::recv(socket_, &other_, sizeof other_, 0), ssize_t{sizeof other_});
+    other_address_ = make_address(context_, other_.gid.data(), gid_index_);
+    connect(main_, other_.pair, other_address_);
+    wait_for_other();
+  }
+  /// Returns when the other process has called it too.
+  void wait_for_other() const {
+    char byte = 0;
+    ASSERT_EQ(::send(socket_, &byte, 1, MSG_NOSIGNAL), 1);
+    ASSERT_EQ(::recv(socket_, &byte, 1, 0), 1);
+  }
+  [[nodiscard]] doca_gpu_dev_verbs_addr there(std::size_t offset) const {
+    return {other_.address + offset, wire::big_endian(other_.key)};
+  }
+  /// The other process's part of the test.
+  void answer() {
+    std::memset(&bytes_[kAnswer], 9, kKernelBytes);
+    wait_for_other();  // its operations begin
+    wait_for_other();  // and have ended
+    EXPECT_EQ(word(kWord), kKernelRounds);
+    EXPECT_EQ(std::count(&bytes_[kTo], &bytes_[kTo + kKernelBytes], kKernelRounds - 1),
+              std::ptrdiff_t{kKernelBytes});
+    doca_gpu_dev_verbs_ticket_t ticket = 0;
+    for (std::size_t round = 0; round < kKernelEntries; ++round) {
+      ASSERT_EQ(doca_gpu_dev_verbs_send(main_.kernel, local(kAnswer), kKernelBytes, &ticket), 0);
+    }
+    ASSERT_EQ(doca_gpu_dev_verbs_wait(main_.kernel), 0);
+    wait_for_other();
+  }
+
+  static constexpr std::size_t kAnswer = 1024;
+
+  std::optional<support::ChildProcess> child_;
+  int socket_ = -1;
+  Greeting other_{};
+  doca_verbs_ah_attr* other_address_ = nullptr;
+};
+
+TEST_P(GpuVerbsProcessesTest, KernelsOfTwoProcessesReachEachOther) {
+  doca_gpu_dev_verbs_ticket_t ticket = 0;
+  for (std::size_t round = 0; round < kKernelEntries; ++round) {
+    ASSERT_EQ(doca_gpu_dev_verbs_recv(main_.kernel, local(kTo), kKernelBytes, &ticket), 0);
+  }
+  wait_for_other();
+  for (std::size_t round = 0; round < kKernelRounds; ++round) {
+    std::memset(bytes_.data(), static_cast<int>(round), kKernelBytes);
+    ASSERT_EQ(doca_gpu_dev_verbs_put_signal(main_.kernel, there(kTo), local(0), kKernelBytes,
+                                            there(kWord), local(kBefore), 1),
+              0);
+    ASSERT_EQ(doca_gpu_dev_verbs_wait(main_.kernel), 0);
+    EXPECT_EQ(word(kBefore), round);
+  }
+  ASSERT_EQ(doca_gpu_dev_verbs_get(main_.kernel, there(kAnswer), local(0), kKernelBytes, {0, 0},
+                                   &ticket),
+            0);
+  ASSERT_EQ(doca_gpu_dev_verbs_get_wait(main_.kernel, {0, 0}), 0);
+  EXPECT_EQ(std::count(bytes_.begin(), bytes_.begin() + kKernelBytes, 9),
+            std::ptrdiff_t{kKernelBytes});
+  wait_for_other();
+  mlx5_cqe64* cqe = nullptr;
+  for (std::size_t round = 0; round < kKernelEntries; ++round) {
+    ASSERT_EQ(doca_gpu_dev_verbs_recv_wait(main_.kernel, {0, 0}, &cqe), 0);
+    EXPECT_EQ(doca_gpu_dev_verbs_cqe_get_bytes(cqe), kKernelBytes);
+  }
+  EXPECT_EQ(std::count(&bytes_[kTo], &bytes_[kTo + kKernelBytes], 9),
+            std::ptrdiff_t{kKernelBytes});
+  wait_for_other();
+  EXPECT_EQ(child_->wait(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Card, GpuVerbsProcessesTest,
                          testing::Values(DOCA_GPUNETIO_VERBS_NIC_HANDLER_AUTO,
                                          DOCA_GPUNETIO_VERBS_NIC_HANDLER_CPU_PROXY));
 

@@ -1,7 +1,10 @@
 #include <chrono>
+#include <string>
+#include <utility>
 
 #include "tests/rdma/emulator/emulator_fixture.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/support/thrown.hpp"
 
 /// How a queue behind an emulator fails and ends: its owner's polls always return.
 namespace offload::rdma {
@@ -283,6 +286,20 @@ TEST_F(EmulatorErrorTest, ItMayBeStoppedWhenItTellsOfAnError) {
   EXPECT_EQ(told_.size(), 1U);
   expect(Syndrome::transport_retries, 0);
   expect_flushed(1, 3);
+}
+
+TEST_F(EmulatorErrorTest, DatagramsAndRawPacketsAreRefusedByName) {
+  for (const auto& [type, name] :
+       {std::pair(QpType::ud, "UD"), std::pair(QpType::raw_packet, "raw packet")}) {
+    QueuePair pair(domain_, loop_.queue(), loop_.queue(), options(type));
+    const QueueOwner owner(kSizes, pair.qp_num());
+    const core::Error error = support::thrown_by([&] {
+      QueueEmulator({domain_, loop_, pair}, owner.queues, {}, "mine");
+    });
+    EXPECT_EQ(error.code(), core::ErrorCode::invalid_value);
+    EXPECT_EQ(error.what(),
+              "emulator 'mine' of a " + std::string(name) + " queue pair; the type must be RC or UC");
+  }
 }
 
 // The destructor does not wait, and reports that it was called too early.
