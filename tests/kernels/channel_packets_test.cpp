@@ -6,6 +6,8 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/step_through.hpp"
+
 namespace offload::kernels {
 namespace {
 
@@ -35,13 +37,17 @@ TEST(PacketAccess, LoadsWhatWasStoredAndTouchesNothingElse) {
   EXPECT_TRUE(agrees(packets[2]) && packets[2].flag == 3);
 }
 
-// The writer stores a packet again only once its reader is done, as in a channel.
+// The writer stores a packet again only once its reader is done, as in a channel. The packet alone
+// orders the payload beside it: ThreadSanitizer reports a race if the store does not release, or
+// the load does not acquire.
 TEST(PacketAccess, AFlagIsNeverSeenBeforeItsData) {
   Packet shared = packet_of(0);
+  std::uint32_t payload = 0;
   std::atomic<std::uint32_t> taken{0};
   std::atomic<bool> stop{false};
   std::thread writer([&] {
     for (std::uint32_t flag = 1; !stop; ++flag) {
+      payload = flag;
       store_packet(&shared, packet_of(flag));
       while (taken != flag && !stop) std::this_thread::yield();
     }
@@ -54,7 +60,7 @@ TEST(PacketAccess, AFlagIsNeverSeenBeforeItsData) {
       std::this_thread::yield();  // or the writer may not get to run on a busy machine
       continue;
     }
-    if (!agrees(packet)) ++wrong;
+    if (!agrees(packet) || payload != packet.flag) ++wrong;
     taken = packet.flag;
   }
   stop = true;
@@ -62,6 +68,51 @@ TEST(PacketAccess, AFlagIsNeverSeenBeforeItsData) {
   EXPECT_EQ(wrong, 0U);
   EXPECT_GT(taken, 10U);
 }
+
+#if defined(OFFLOAD_CAN_STEP_THROUGH)
+
+// After each instruction of the store, whatever its form.
+TEST(PacketAccess, AStoreWritesTheFlagWithItsDataOrAfterIt) {
+  Packet shared = packet_of(1);
+  int steps = 0;
+  int wrong = 0;
+  support::step_through([&] { store_packet(&shared, packet_of(2)); },
+                        [&] {
+                          ++steps;
+                          const Packet now = load_packet(&shared);
+                          if (now.flag == 2 && !agrees(now)) ++wrong;
+                          return true;
+                        });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(steps, 1);
+  EXPECT_TRUE(agrees(shared) && shared.flag == 2);
+}
+
+// The whole packet is replaced after each instruction of the load in turn.
+TEST(PacketAccess, ALoadReadsTheFlagBeforeItsData) {
+  bool replaced = true;
+  int older = 0;
+  int newer = 0;
+  for (int at = 0; replaced; ++at) {
+    Packet shared = packet_of(1);
+    Packet loaded{};
+    int steps = 0;
+    replaced = false;
+    support::step_through([&] { loaded = load_packet(&shared); },
+                          [&] {
+                            if (steps++ != at) return true;
+                            store_packet(&shared, packet_of(2));
+                            replaced = true;
+                            return false;
+                          });
+    ++(loaded.flag == 2 ? newer : older);
+    EXPECT_TRUE(loaded.flag == 1 || agrees(loaded)) << "replaced after " << at << " instructions";
+  }
+  EXPECT_GT(older, 0);
+  EXPECT_GT(newer, 0);
+}
+
+#endif
 
 // Holds whatever the form of the store: on an emulator it may come in two halves.
 TEST(PacketAccess, NoDataIsOlderThanItsFlag) {
