@@ -311,7 +311,12 @@ cli::Reload::Apply Server::reread_options() {
 /// Options that cannot be reread stay as they are; after an error, all do.
 bool Server::reload() {
   metrics_.note_reload();
+  const core::Duration before = options_.worker_timeout;
   if (!reload_.run()) return false;
+  // A wait for a worker that is under way takes the new limit, too.
+  if (worker_deadline_ != core::RunTime::max()) {
+    worker_deadline_ += options_.worker_timeout - before;
+  }
   for (const auto& thread : threads_) {
     thread->set_timeouts(std::max(options_.worker_timeout, kLeastStuckTime),
                          options_.request_timeout);

@@ -121,6 +121,19 @@ class ServerTest : public testing::Test {
     });
   }
 
+  /// Starts it with a configuration, which is missing at first.
+  void start_with_a_file() {
+    options_.configuration.argument_count = static_cast<int>(arguments_.size());
+    options_.configuration.arguments = arguments_.data();
+    start();
+  }
+  /// Returns whether it rereads the configuration, which is `text` now.
+  bool rereads(const char* text) {
+    std::ofstream(file_) << text;
+    ::kill(::getpid(), SIGHUP);
+    return eventually([this] { return log_.has("were reread"); });
+  }
+
   void turn() {
     if (second_) second_->turn();
     if (worker_) {
@@ -171,6 +184,8 @@ class ServerTest : public testing::Test {
   core::Signals signals_{core::Hangup::rereads};  // before any thread
   support::LogCapture log_;
   support::TempDir dir_;
+  const std::string file_ = dir_.file("settings.toml");
+  const std::array<const char*, 3> arguments_{"offload-server", "--config", file_.c_str()};
   /// Loses the worker; requests are refused then, until another one attaches.
   void wait_too_long_for_a_worker() {
     start();
@@ -268,19 +283,25 @@ TEST_F(ServerTest, AfterALongWaitForAWorkerTheNextIsWaitedForAsLong) {
 }
 
 TEST_F(ServerTest, AHangupSetsTheTimeLimitsOfItsThreads) {
-  const std::string file = dir_.file("settings.toml");
-  const std::array<const char*, 3> arguments{"offload-server", "--config", file.c_str()};
-  options_.configuration.argument_count = arguments.size();
-  options_.configuration.arguments = arguments.data();
-  start();
+  start_with_a_file();
   ASSERT_TRUE(attach());
   ASSERT_TRUE(enter());
-  std::ofstream(file) << "request-timeout = \"50ms\"\n";
-  ::kill(::getpid(), SIGHUP);
-  ASSERT_TRUE(eventually([this] { return log_.has("were reread"); })) << log_.text();
+  ASSERT_TRUE(rereads("request-timeout = \"50ms\"\n")) << log_.text();
   worker_->hangs = true;
   send_request(client_, bytes_of("late"));
   EXPECT_EQ(next(), error(Refusal::request_timed_out));
+}
+
+TEST_F(ServerTest, AHangupSetsTheTimeLimitOfAWaitForAWorker) {
+  options_.worker_timeout = std::chrono::hours(1);
+  start_with_a_file();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(enter());
+  worker_.reset();
+  send_request(client_, bytes_of("lost"));
+  ASSERT_TRUE(eventually([this] { return log_.has("is gone"); })) << log_.text();
+  ASSERT_TRUE(rereads("worker-timeout = \"50ms\"\n")) << log_.text();
+  EXPECT_EQ(next(), error(Refusal::worker_unavailable));
 }
 
 // ---- Several workers
