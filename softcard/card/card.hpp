@@ -123,7 +123,7 @@ class Card {
   /// Reads the record of a queue pair that has one: another queue pair's doorbell may have
   /// overwritten its own.
   void ring(std::uint32_t number);
-  /// Returns how far a queue pair has come, for a person who looks for what it waits for.
+  /// Returns how far a queue pair has come, to find the reason why it waits.
   [[nodiscard]] std::string describe(std::uint32_t number) const;
   void set_events(Events* events) noexcept { events_ = events; }
   /// For peers on other cards.

@@ -5,8 +5,8 @@
 
 namespace offload::rdma::model {
 
-/// Memory that the card's thread cannot access by pointers, such as that of a GPU. The card works on
-/// a copy, of which it has parts read before it looks at them, and written after it has changed
+/// Memory that the card's thread cannot access by pointers, such as that of a GPU. The card works
+/// on a copy, of which it has parts read before it looks at them, and written after it has changed
 /// them. Other memory has no copy: both calls do nothing then.
 class Mirror {
  public:

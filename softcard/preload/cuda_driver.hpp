@@ -17,7 +17,8 @@ struct CudaDriver {
   static constexpr int kOfContext = 1;     ///< CU_POINTER_ATTRIBUTE_CONTEXT
   static constexpr int kOfMemoryType = 2;  ///< CU_POINTER_ATTRIBUTE_MEMORY_TYPE
   static constexpr unsigned kDeviceMemory = 2;
-  static constexpr unsigned kNonBlocking = 1;  ///< a stream that the default stream does not wait for
+  static constexpr unsigned kNonBlocking =
+      1;  ///< a stream that the default stream does not wait for
 
   /// Returns the driver of this process, or null if no driver is loaded.
   static const CudaDriver* loaded() noexcept;

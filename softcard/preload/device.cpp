@@ -64,7 +64,7 @@ class Device::Call {
   std::unique_lock<std::mutex> lock_;
 };
 
-/// SOFTCARD_VERBS_REPORT: the seconds between reports of what the device has done.
+/// SOFTCARD_VERBS_REPORT: the seconds between the device's reports.
 Device::Device() {
   const char* const text = std::getenv("SOFTCARD_VERBS_REPORT");
   if (text == nullptr) return;
@@ -98,7 +98,7 @@ void Device::close() noexcept {
     ended = std::move(thread_);
   }
   ended.join();
-  // A process that this one makes later has an address of its own.
+  // A process that this one makes later then has its own address.
   const Call call(*this);
   if (contexts_ == 0) {
     card_.set_wire(nullptr);
@@ -192,13 +192,13 @@ std::uint32_t Device::add_region(std::uint32_t domain, std::uint64_t first, void
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
   const std::uint32_t key = next_++ * kKeyStep;
   const auto bytes = mirrors_.add(address, length);
-  card_.add_memory(key, {first,
-                         bytes,
-                         {(access & IBV_ACCESS_REMOTE_READ) != 0,
-                          (access & IBV_ACCESS_REMOTE_WRITE) != 0,
-                          (access & IBV_ACCESS_REMOTE_ATOMIC) != 0},
-                         (access & kWrites) != 0,
-                         domain});
+  card_.add_memory(
+      key, {first,
+            bytes,
+            {(access & IBV_ACCESS_REMOTE_READ) != 0, (access & IBV_ACCESS_REMOTE_WRITE) != 0,
+             (access & IBV_ACCESS_REMOTE_ATOMIC) != 0},
+            (access & kWrites) != 0,
+            domain});
   regions_.emplace(key, bytes);
   return key;
 }
@@ -243,13 +243,12 @@ std::uint32_t Device::make_completions(const void* command) {
   std::byte* const entries =
       part_of(get(command, mlx5::kEntriesSpace), get_long(command, mlx5::kEntriesPlace),
               sizeof(wire::Cqe) << log2, kPage);
-  std::byte* const record = part_of(
-      field(mlx5::kCqRecordSpace), get_long(command, mlx5::kCqContext + mlx5::kCqRecordPlace),
-      kRecordBytes, kRecordBytes);
+  std::byte* const record = part_of(field(mlx5::kCqRecordSpace),
+                                    get_long(command, mlx5::kCqContext + mlx5::kCqRecordPlace),
+                                    kRecordBytes, kRecordBytes);
   const std::uint32_t number = next_++;
-  card_.add_completions(
-      {reinterpret_cast<wire::Cqe*>(entries), log2, words_at(record), number},
-      {.checks_overrun = field(mlx5::kCqIgnoresOverrun) == 0, .number = number});
+  card_.add_completions({reinterpret_cast<wire::Cqe*>(entries), log2, words_at(record), number},
+                        {.checks_overrun = field(mlx5::kCqIgnoresOverrun) == 0, .number = number});
   return number;
 }
 
@@ -268,9 +267,9 @@ std::uint32_t Device::make_pair(const void* command) {
   std::byte* const rings =
       part_of(get(command, mlx5::kRingsSpace), get_long(command, mlx5::kRingsPlace),
               before + blocks * wire::kBlockBytes, kPage);
-  std::uint32_t* const records = words_at(part_of(
-      field(mlx5::kRecordSpace), get_long(command, mlx5::kQpContext + mlx5::kRecordPlace),
-      kRecordBytes, kRecordBytes));
+  std::uint32_t* const records = words_at(
+      part_of(field(mlx5::kRecordSpace), get_long(command, mlx5::kQpContext + mlx5::kRecordPlace),
+              kRecordBytes, kRecordBytes));
   model::PairLayout layout;
   layout.number = next_++;
   layout.sends = {reinterpret_cast<wire::Segment*>(rings + before),
@@ -311,8 +310,8 @@ void Device::change_pair(std::uint32_t number, const void* command) {
       change.peer = field(mlx5::kPeer);
       change.receive_psn = field(mlx5::kReceivePsn);
       change.rnr_timer = static_cast<std::uint8_t>(field(mlx5::kRnrTimer));
-      const auto* const peer = static_cast<const std::uint8_t*>(command) +
-                               (mlx5::kPathOfQp + mlx5::kPeerGid) / 8;
+      const auto* const peer =
+          static_cast<const std::uint8_t*>(command) + (mlx5::kPathOfQp + mlx5::kPeerGid) / 8;
       const bool is_here = std::equal(own.begin(), own.end(), peer);
       change.remote = is_here ? 0 : path({mlx5::kPeerGid + 96, 32});
       break;

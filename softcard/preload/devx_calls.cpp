@@ -103,9 +103,8 @@ mlx5dv_devx_umem* mlx5dv_devx_umem_reg_ex(ibv_context*, mlx5dv_devx_umem_in* in)
     errno = EOPNOTSUPP;  // nothing tells the address of a GPU's memory by its dma-buf
     return nullptr;
   }
-  return guarded([&] {
-    return new mlx5dv_devx_umem{Device::instance().add_space(in->addr, in->size)};
-  });
+  return guarded(
+      [&] { return new mlx5dv_devx_umem{Device::instance().add_space(in->addr, in->size)}; });
 }
 mlx5dv_devx_umem* mlx5dv_devx_umem_reg(ibv_context* context, void* address, std::size_t size,
                                        std::uint32_t access) {

@@ -11,8 +11,8 @@
 
 namespace offload::softcard {
 
-/// Copies of memory of GPUs, in pinned memory of the host. A separate stream copies, which waits for
-/// no kernel. The caller serialises all calls.
+/// Copies of memory of GPUs, in pinned memory of the host. A separate stream copies, which waits
+/// for no kernel. The caller serialises all calls.
 class GpuMirrors final : public rdma::model::Mirror {
  public:
   GpuMirrors() = default;
@@ -25,7 +25,7 @@ class GpuMirrors final : public rdma::model::Mirror {
   /// Ends a copy; does nothing for other memory.
   void remove(std::span<std::byte> bytes) noexcept;
 
-  /// What copies have been made, and for how long the device waited for them.
+  /// The copies that have been made, and the time for which the device waited for them.
   struct Counts {
     std::uint64_t reads = 0;
     std::uint64_t writes = 0;

@@ -10,8 +10,8 @@
 
 namespace offload::softcard {
 
-/// The network between the cards of the processes of one machine: UDP datagrams, each card with an
-/// address of its own in 127.0.0.0/8. One thread.
+/// The network between the cards of the processes of one machine: UDP datagrams, each card with its
+/// own address in 127.0.0.0/8. One thread.
 class LoopbackWire final : public rdma::model::Wire {
  public:
   /// Throws Error.

@@ -1,6 +1,5 @@
-#include <infiniband/verbs.h>
-
 #include <arpa/inet.h>
+#include <infiniband/verbs.h>
 
 #include <algorithm>
 #include <cstring>
@@ -144,9 +143,7 @@ ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, std::size_t m
 }
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
-  return guarded([&] {
-    return new ibv_pd{context, Device::instance().add_domain()};
-  });
+  return guarded([&] { return new ibv_pd{context, Device::instance().add_domain()}; });
 }
 int ibv_dealloc_pd(ibv_pd* pd) {
   delete pd;

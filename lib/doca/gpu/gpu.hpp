@@ -53,8 +53,8 @@ struct doca_gpu {
 
   std::atomic<std::size_t> users{0};   ///< contexts, buffer arrays and queue pairs
   std::atomic<std::size_t> shares{1};  ///< UMEMs and the handle
-  std::mutex mutex;               ///< of the members below
-  std::map<void*, Piece> pieces;  ///< of the program, by the address for kernels
+  std::mutex mutex;                    ///< of the members below
+  std::map<void*, Piece> pieces;       ///< of the program, by the address for kernels
   std::unique_ptr<offload::doca::GpuMover> mover_thread;
 };
 

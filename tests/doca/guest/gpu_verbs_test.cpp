@@ -338,10 +338,10 @@ INSTANTIATE_TEST_SUITE_P(Card, GpuVerbsTest,
                          testing::Values(DOCA_GPUNETIO_VERBS_NIC_HANDLER_AUTO,
                                          DOCA_GPUNETIO_VERBS_NIC_HANDLER_CPU_PROXY));
 
-/// Does the same between two processes, each with a device of its own.
+/// Does the same between two processes, each with its own device.
 class GpuVerbsProcessesTest : public GpuVerbsTest {
  protected:
-  /// What a process tells the other.
+  /// A process tells it the other.
   struct Greeting {
     std::array<std::uint8_t, 16> gid;
     std::uint32_t pair;
@@ -423,9 +423,9 @@ TEST_P(GpuVerbsProcessesTest, KernelsOfTwoProcessesReachEachOther) {
     ASSERT_EQ(doca_gpu_dev_verbs_wait(main_.kernel), 0);
     EXPECT_EQ(word(kBefore), round);
   }
-  ASSERT_EQ(doca_gpu_dev_verbs_get(main_.kernel, there(kAnswer), local(0), kKernelBytes, {0, 0},
-                                   &ticket),
-            0);
+  ASSERT_EQ(
+      doca_gpu_dev_verbs_get(main_.kernel, there(kAnswer), local(0), kKernelBytes, {0, 0}, &ticket),
+      0);
   ASSERT_EQ(doca_gpu_dev_verbs_get_wait(main_.kernel, {0, 0}), 0);
   EXPECT_EQ(std::count(bytes_.begin(), bytes_.begin() + kKernelBytes, 9),
             std::ptrdiff_t{kKernelBytes});
@@ -435,8 +435,7 @@ TEST_P(GpuVerbsProcessesTest, KernelsOfTwoProcessesReachEachOther) {
     ASSERT_EQ(doca_gpu_dev_verbs_recv_wait(main_.kernel, {0, 0}, &cqe), 0);
     EXPECT_EQ(doca_gpu_dev_verbs_cqe_get_bytes(cqe), kKernelBytes);
   }
-  EXPECT_EQ(std::count(&bytes_[kTo], &bytes_[kTo + kKernelBytes], 9),
-            std::ptrdiff_t{kKernelBytes});
+  EXPECT_EQ(std::count(&bytes_[kTo], &bytes_[kTo + kKernelBytes], 9), std::ptrdiff_t{kKernelBytes});
   wait_for_other();
   EXPECT_EQ(child_->wait(), 0);
 }

@@ -44,9 +44,9 @@ TEST_F(DocaSharesTest, AnUmemOfAGpuKeepsMemoryAndDevice) {
   ASSERT_EQ(doca_gpu_mem_alloc(gpu_, kSize, kSize, DOCA_GPU_MEM_TYPE_GPU, &memory, nullptr),
             DOCA_SUCCESS);
   doca_umem* umem = nullptr;
-  ASSERT_EQ(doca_umem_gpu_create(gpu_, dev_, memory, kSize, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE,
-                                 &umem),
-            DOCA_SUCCESS);
+  ASSERT_EQ(
+      doca_umem_gpu_create(gpu_, dev_, memory, kSize, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE, &umem),
+      DOCA_SUCCESS);
   EXPECT_EQ(doca_gpu_destroy(gpu_), DOCA_SUCCESS);
   EXPECT_EQ(doca_dev_close(dev_), DOCA_SUCCESS);
   std::memset(memory, 1, kSize);  // it is still there: AddressSanitizer would report it
@@ -57,9 +57,9 @@ TEST_F(DocaSharesTest, UmemsAndUarsOutliveTheirDevice) {
   std::vector<std::uint8_t> bytes(kSize);
   doca_umem* umem = nullptr;
   doca_uar* uar = nullptr;
-  ASSERT_EQ(doca_umem_create(dev_, bytes.data(), bytes.size(), DOCA_ACCESS_FLAG_LOCAL_READ_WRITE,
-                             &umem),
-            DOCA_SUCCESS);
+  ASSERT_EQ(
+      doca_umem_create(dev_, bytes.data(), bytes.size(), DOCA_ACCESS_FLAG_LOCAL_READ_WRITE, &umem),
+      DOCA_SUCCESS);
   ASSERT_EQ(doca_uar_create(dev_, DOCA_UAR_ALLOCATION_TYPE_NONCACHE, &uar), DOCA_SUCCESS);
   EXPECT_EQ(doca_dev_close(dev_), DOCA_SUCCESS);
   EXPECT_EQ(doca_gpu_destroy(gpu_), DOCA_SUCCESS);

@@ -297,8 +297,8 @@ TEST_F(EmulatorErrorTest, DatagramsAndRawPacketsAreRefusedByName) {
       QueueEmulator({domain_, loop_, pair}, owner.queues, {}, "mine");
     });
     EXPECT_EQ(error.code(), core::ErrorCode::invalid_value);
-    EXPECT_EQ(error.what(),
-              "emulator 'mine' of a " + std::string(name) + " queue pair; the type must be RC or UC");
+    EXPECT_EQ(error.what(), "emulator 'mine' of a " + std::string(name) +
+                                " queue pair; the type must be RC or UC");
   }
 }
 

@@ -21,7 +21,8 @@ class Copies : public Mirror {
  public:
   std::byte* add(void* memory, std::size_t bytes) {
     const auto* const begin = static_cast<std::byte*>(memory);
-    auto& copy = copies_.emplace_back(Copy{static_cast<std::byte*>(memory), {begin, begin + bytes}});
+    auto& copy =
+        copies_.emplace_back(Copy{static_cast<std::byte*>(memory), {begin, begin + bytes}});
     return copy.bytes.data();
   }
   void fetch(std::span<const std::byte> part) override {
@@ -63,9 +64,14 @@ class CopiedOwner {
     }
     const std::uint32_t sent = 2 * number;
     const std::uint32_t came = 2 * number + 1;
-    send = {{memory_.segments, kBlocks}, number, &memory_.send_record, &memory_.doorbell,
+    send = {{memory_.segments, kBlocks},
+            number,
+            &memory_.send_record,
+            &memory_.doorbell,
             {memory_.sent, kLog2, &memory_.sent_record, sent}};
-    receive = {memory_.receives, kReceives, &memory_.receive_record,
+    receive = {memory_.receives,
+               kReceives,
+               &memory_.receive_record,
                {memory_.came, kLog2, &memory_.came_record, came}};
     auto* const copy = reinterpret_cast<Memory*>(copies.add(&memory_, sizeof memory_));
     card.add_completions({copy->sent, kLog2, &copy->sent_record, sent},
@@ -119,8 +125,11 @@ class MirrorCardTest : public testing::Test {
 
   MirrorCardTest() {
     card_.set_mirror(&copies_);
-    card_.add_memory(kKey, {address(0), {copies_.add(bytes_, sizeof bytes_), sizeof bytes_},
-                            {true, true, true}, true, 0});
+    card_.add_memory(kKey, {address(0),
+                            {copies_.add(bytes_, sizeof bytes_), sizeof bytes_},
+                            {true, true, true},
+                            true,
+                            0});
     for (const auto& [own, peer] : {std::pair(kOne, kOther), std::pair(kOther, kOne)}) {
       PairChange change;
       change.state = State::sending;
