@@ -376,6 +376,16 @@ def test_coverage_fills_in_where_a_test_runs_and_on_what(tree, path, text, colum
     assert run("coverage", tree)[0] == 0
 
 
+def test_coverage_knows_the_instances_that_a_filter_excludes(tree):
+    plant(tree, "tests/good_test.cpp", "TEST_P(Good, Works) {}\nINSTANTIATE_TEST_SUITE_P(Card, Good, Values(1));\n")
+    excluded = GUEST_TEST.replace("good_program>)", "good_program> --gtest_filter=-Card/*)")
+    plant(tree, "tests/CMakeLists.txt", excluded)
+    assert "A1 names good_test, which no command runs" in run("coverage", tree)[1]
+    plant(tree, "tests/CMakeLists.txt",
+          excluded + "add_test(NAME softcard.good COMMAND good_program --gtest_filter=*Good*)\n")
+    assert "its tests show 'test | CPU, soft card'" in run("coverage", tree)[1]
+
+
 @pytest.mark.parametrize("path, text, finding", [
     ("tests/CMakeLists.txt", CARD_TEST.format("Better.*"), "A1 names good_test, which no command runs"),
     ("tests/CMakeLists.txt", CARD_TEST.format("-Good.*"), "A1 names good_test, which no command runs"),
