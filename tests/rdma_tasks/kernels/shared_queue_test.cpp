@@ -10,6 +10,7 @@
 #include "kernels/group.hpp"
 #include "kernels/rdma_tasks/put.hpp"
 #include "tests/kernels/rdma/model_card.hpp"
+#include "tests/support/step_through.hpp"
 
 /// One thread runs the steps of a shared queue, one after the other.
 namespace offload::kernels::rdma {
@@ -185,6 +186,36 @@ TEST_F(SharedQueueTest, WhoLearnsThatAnEntryIsCompletedSeesWhatItDid) {
   ASSERT_TRUE(is_completed(kOne, queue_, 0));
   EXPECT_EQ(payload, 7U);
 }
+
+#if defined(OFFLOAD_CAN_STEP_THROUGH)
+
+// Another thread publishes the range beside it after each instruction of a publish in turn: it may
+// find the bell taken when this thread has looked at the marks, and both must be published then.
+TEST_F(SharedQueueTest, NoPublishIsLostBesideAnother) {
+  std::uint64_t begin = 0;
+  for (const std::uint64_t own : {0U, 1U}) {  // the first of the two, or the second
+    const auto publish_one = [&](std::uint64_t position) {
+      publish(kOne, queue_, position, position + 1, 1);
+    };
+    bool is_beside = true;
+    for (int at = 0; is_beside; ++at, begin += 2) {
+      int steps = 0;
+      is_beside = false;
+      support::step_through([&] { publish_one(begin + own); },
+                            [&] {
+                              if (steps++ != at) return true;
+                              publish_one(begin + 1 - own);
+                              is_beside = true;
+                              return false;
+                            });
+      if (!is_beside) publish_one(begin + 1 - own);  // the steps are over
+      ASSERT_EQ(end_of(state_.published), begin + 2) << "after " << at << " instructions";
+      ASSERT_EQ(record(), (begin + 2) % 65536);
+    }
+  }
+}
+
+#endif
 
 // Positions that a card sees wrap at 65,536, and marks of an earlier lap are invalid.
 TEST_F(SharedQueueTest, ManyLaps) {
