@@ -130,7 +130,7 @@ TEST(ComparisonReport, LoadsThatDifferInAnOptionAreNotCompared) {
                                                                {"seed", "7", false}}) {
     Side other = side_of("b", 5, 10, 6);
     auto& options = other.results[0].options;
-    std::erase_if(options, [&](const auto& each) { return each.first == name; });
+    std::erase_if(options, [&, of = name](const auto& each) { return each.first == of; });
     options.emplace_back(name, value);
     const auto report = report_of({"p50>1.1"}, side_of("a", 5, 0), other);
     EXPECT_EQ(report.status, is_load ? kCannotTell : kFound) << report.text;
