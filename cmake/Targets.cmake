@@ -36,11 +36,17 @@ function(offload_added_strings name)
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>)
 endfunction()
 
+# In a build with fuzz targets, libFuzzer follows the branches of libraries and programs, but not those of the tests.
+add_library(offload_followed INTERFACE)
+if(OFFLOAD_FUZZ)
+  target_compile_options(offload_followed INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+endif()
+
 # The headers that nearly every source includes, compiled once: a third of the time of all. A source still names what it uses:
 # scripts/checks/headers and tidy compile without this.
 file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
 add_library(offload_standard_headers OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
-target_link_libraries(offload_standard_headers PRIVATE offload_flags offload_hardening)
+target_link_libraries(offload_standard_headers PRIVATE offload_flags offload_hardening offload_followed)
 target_precompile_headers(offload_standard_headers PRIVATE <algorithm> <array> <atomic> <chrono> <cstdint> <deque>
   <functional> <map> <memory> <mutex> <optional> <span> <string> <string_view> <thread> <unordered_map> <variant> <vector>)
 
@@ -49,7 +55,7 @@ function(offload_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   add_library(offload_${name} STATIC ${ARG_SOURCES})
   add_library(offload::${name} ALIAS offload_${name})
-  target_link_libraries(offload_${name} PUBLIC offload_flags ${ARG_LINKS} PRIVATE offload_hardening)
+  target_link_libraries(offload_${name} PUBLIC offload_flags ${ARG_LINKS} PRIVATE offload_hardening offload_followed)
   target_precompile_headers(offload_${name} REUSE_FROM offload_standard_headers)
 endfunction()
 
@@ -57,7 +63,7 @@ endfunction()
 function(offload_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE offload_flags offload_hardening ${ARG_LINKS})
+  target_link_libraries(${name} PRIVATE offload_flags offload_hardening offload_followed ${ARG_LINKS})
   target_precompile_headers(${name} REUSE_FROM offload_standard_headers)
 endfunction()
 
