@@ -38,11 +38,10 @@ constexpr const char* kCompareFooter =
     "EXPRESSION: FIGURE > NUMBER or FIGURE < NUMBER. FIGURE is rate, mean, p50, p90, p95, p99,\n"
     "p99.9, p99.99 or max: NUMBER bounds the ratio of NEW to BASE; or errors: NUMBER bounds the\n"
     "errors of NEW. Latencies are response times if both results have them, else service times.\n\n"
-    "Exit status: 0 no expression is true; 1 NEW has errors, or an expression is true; 2 an "
-    "invalid\n"
-    "command line; 3 no verdict: a file is invalid, the loads differ in an option, too few "
-    "repeats,\n"
-    "or too much noise.";
+    "Exit status: 0 no expression is true; 1 NEW has errors, or an expression is true; 2 an\n"
+    "invalid command line; 3 no verdict: a file is invalid, the loads differ in an option, too "
+    "few\n"
+    "repeats, or too much noise.";
 
 void add_results(cli::CommandLine& line, std::vector<std::string>& results) {
   cli::add_each(line, "RESULT", results, cli::read_name, "a file", "Results of offload-client")

@@ -152,11 +152,7 @@ class RunMerger {
 
   /// That of the processes that fared worst, with the sentence of the first, and their number.
   void set_verdict() {
-    constexpr std::array kFromBestToWorst = {"too_few", "server_late", "client_late", "cut_short"};
-    const auto severity = [&](const Run* run) {
-      const auto found = std::ranges::find(kFromBestToWorst, std::string_view(run->verdict_code));
-      return found == kFromBestToWorst.end() ? 0 : found - kFromBestToWorst.begin() + 1;
-    };
+    const auto severity = [](const Run* run) { return severity_of(*run); };
     const auto worst = std::ranges::max_element(runs_, {}, severity);
     merged_.verdict_code = (*worst)->verdict_code;
     merged_.verdict_text = with_host(result_of(*worst), (*worst)->verdict_text);

@@ -3,10 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -116,13 +114,8 @@ inline std::string headline_of(const Result& result) {
 /// Returns the sentence of the worst verdict, and how many runs have it; empty if the server kept
 /// up in all runs of an open loop.
 inline std::string verdict_of(const Result& result) {
-  constexpr std::array kFromBestToWorst = {"too_few", "server_late", "client_late", "cut_short"};
-  const auto severity = [&](const Run& run) {
-    const auto found = std::ranges::find(kFromBestToWorst, std::string_view(run.verdict_code));
-    return found == kFromBestToWorst.end() ? 0 : found - kFromBestToWorst.begin() + 1;
-  };
-  const auto worst = std::ranges::max_element(result.runs, {}, severity);
-  if (worst == result.runs.end() || severity(*worst) == 0) return {};
+  const auto worst = std::ranges::max_element(result.runs, {}, severity_of);
+  if (worst == result.runs.end() || severity_of(*worst) == 0) return {};
   const auto alike = std::ranges::count(result.runs, worst->verdict_code, &Run::verdict_code);
   const std::string share =
       result.runs.size() == 1
