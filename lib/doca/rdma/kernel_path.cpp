@@ -130,8 +130,7 @@ RdmaKernelPath::RdmaKernelPath(doca_gpu& gpu, RdmaDevice& device, const Sizes& s
       device_(device),
       mover_(gpu.mover()),
       completions_(device.device, engine_,
-                   sizes.connections * sizes.sends + std::bit_ceil(sizes.receives),
-                   rdma::CompletionLoop::PolledBy::owner),
+                   sizes.connections * sizes.sends + std::bit_ceil(sizes.receives)),
       receives_(device.domain, std::bit_ceil(sizes.receives)),
       received_(gpu, std::bit_ceil(sizes.receives), true) {
   std::vector<offload_gpu_rdma_queue> queues;

@@ -7,12 +7,8 @@
 namespace offload::rdma {
 
 CompletionLoop::CompletionLoop(const DeviceContext& device, progress::Engine& engine,
-                               std::uint32_t depth, PolledBy polled_by)
-    : engine_(&engine),
-      polled_by_(polled_by),
-      channel_(device),
-      queue_(device, depth, &channel_),
-      room_(queue_.depth()) {
+                               std::uint32_t depth)
+    : engine_(&engine), channel_(device), queue_(device, depth, &channel_), room_(queue_.depth()) {
   engine_->watch(channel_.fd(), EPOLLIN, *this);
 }
 
@@ -60,9 +56,10 @@ void CompletionLoop::remove(std::uint32_t tag, std::uint32_t depth,
 }
 
 void CompletionLoop::drain() {
-  if (polled_by_ == PolledBy::owner) return;
-  // The queue may refill meanwhile: bounded by its depth.
-  for (std::size_t taken = 0; taken < queue_.depth() && poll(); taken += kBatch) {
+  // The queue may refill meanwhile: bounded by its depth. Without outstanding work its owner may
+  // take other completions by queue(), on another thread.
+  for (std::size_t taken = 0; outstanding_ != 0 && taken < queue_.depth() && poll();
+       taken += kBatch) {
   }
 }
 

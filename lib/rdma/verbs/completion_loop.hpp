@@ -31,15 +31,8 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
   /// Completions taken in one poll, which bounds what the engine's other pollables wait for.
   static constexpr std::size_t kBatch = 64;
 
-  /// The thread that takes the completions.
-  enum class PolledBy : std::uint8_t {
-    engine,  ///< the engine's turns, for the handlers
-    owner,   ///< the owner, by queue() on one separate thread; handlers get none
-  };
-
   /// `depth`: entries for all handlers together. Throws Error.
-  CompletionLoop(const DeviceContext& device, progress::Engine& engine, std::uint32_t depth,
-                 PolledBy polled_by = PolledBy::engine);
+  CompletionLoop(const DeviceContext& device, progress::Engine& engine, std::uint32_t depth);
   CompletionLoop& operator=(CompletionLoop&&) = delete;
   ~CompletionLoop();
 
@@ -59,7 +52,7 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
     engine_->activate(*this);
   }
   void on_completed(std::size_t count) noexcept { outstanding_ -= count; }
-  /// Delivers every completion that the queue has now, if the engine takes them.
+  /// Delivers every completion that the queue has now, if work is outstanding.
   void drain();
 
  private:
@@ -81,7 +74,6 @@ class CompletionLoop final : progress::Pollable, progress::EventHandler {
   void on_events(std::uint32_t epoll_events) override;
 
   progress::Engine* engine_;
-  PolledBy polled_by_;
   CompletionChannel channel_;
   CompletionQueue queue_;
   std::uint32_t room_;  ///< entries that no handler has
