@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -112,37 +113,36 @@ void GpuMirrors::wait(CudaDriver::Stream stream) {
   counts_.longest = std::max<std::chrono::nanoseconds>(counts_.longest, waited);
 }
 
-void GpuMirrors::fetch(std::span<const std::byte> part) {
+template <class Enqueue>
+void GpuMirrors::copy(std::span<const std::byte> part, std::uint64_t& count, Enqueue enqueue) {
   std::size_t offset = 0;
   const Copy* const copy = find(part, offset);
   if (copy == nullptr) return;
   const Current current(*driver_, copy->context);
   const CudaDriver::Stream stream = stream_of(copy->context);
-  check(driver_->copy_to_host(const_cast<std::byte*>(part.data()), copy->original + offset,
-                              part.size(), stream),
-        "cuMemcpyDtoHAsync");
+  enqueue(copy->original + offset, stream);
   wait(stream);
-  ++counts_.reads;
+  ++count;
+}
+
+void GpuMirrors::fetch(std::span<const std::byte> part) {
+  copy(part, counts_.reads, [&](CudaDriver::Address from, CudaDriver::Stream stream) {
+    auto* const to = const_cast<std::byte*>(part.data());
+    check(driver_->copy_to_host(to, from, part.size(), stream), "cuMemcpyDtoHAsync");
+  });
 }
 
 void GpuMirrors::store(std::span<const std::byte> part) {
-  std::size_t offset = 0;
-  const Copy* const copy = find(part, offset);
-  if (copy == nullptr) return;
-  const Current current(*driver_, copy->context);
-  const CudaDriver::Stream stream = stream_of(copy->context);
   constexpr std::size_t kWord = sizeof(std::uint32_t);
   constexpr std::size_t kAtOnce = 2 * kWord;  // an atomic word
   const std::size_t before = part.size() > kAtOnce ? part.size() - kWord : 0;
-  if (before != 0) {
-    check(driver_->copy_to_device(copy->original + offset, part.data(), before, stream),
-          "cuMemcpyHtoDAsync");
-  }
-  check(driver_->copy_to_device(copy->original + offset + before, part.data() + before,
-                                part.size() - before, stream),
-        "cuMemcpyHtoDAsync");
-  wait(stream);
-  ++counts_.writes;
+  copy(part, counts_.writes, [&](CudaDriver::Address to, CudaDriver::Stream stream) {
+    for (const auto& [at, bytes] :
+         {std::pair(std::size_t{0}, before), std::pair(before, part.size() - before)}) {
+      if (bytes == 0) continue;
+      check(driver_->copy_to_device(to + at, part.data() + at, bytes, stream), "cuMemcpyHtoDAsync");
+    }
+  });
 }
 
 }  // namespace offload::softcard

@@ -47,6 +47,9 @@ class GpuMirrors final : public rdma::model::Mirror {
 
   [[nodiscard]] const Copy* find(std::span<const std::byte> part, std::size_t& offset) const;
   CudaDriver::Stream stream_of(CudaDriver::Context context);
+  /// Has `enqueue` copy the original of a part, waits for that and counts it.
+  template <class Enqueue>
+  void copy(std::span<const std::byte> part, std::uint64_t& count, Enqueue enqueue);
   void wait(CudaDriver::Stream stream);
 
   const CudaDriver* driver_ = nullptr;

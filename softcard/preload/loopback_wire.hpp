@@ -3,10 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
-#include "core/fd.hpp"
 #include "softcard/card/card.hpp"
+#include "softcard/program/datagrams.hpp"
 
 namespace offload::softcard {
 
@@ -28,11 +27,10 @@ class LoopbackWire final : public rdma::model::Wire {
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
 
  private:
-  core::Fd fd_;
+  Datagrams datagrams_;
   std::uint32_t address_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
-  std::vector<std::byte> room_;
 };
 
 }  // namespace offload::softcard

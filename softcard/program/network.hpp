@@ -6,10 +6,9 @@
 #include <random>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "core/fd.hpp"
 #include "softcard/card/card.hpp"
+#include "softcard/program/datagrams.hpp"
 #include "softcard/program/ethernet.hpp"
 #include "softcard/program/link.hpp"
 
@@ -43,12 +42,11 @@ class Network : public rdma::model::Wire {
  private:
   bool receive_datagrams(rdma::model::Card& card, Link& link);
 
-  core::Fd fd_;
+  Datagrams datagrams_;
   std::string interface_;
   std::optional<Ethernet> ethernet_;
   std::uint32_t lost_percent_;
   std::minstd_rand random_;
-  std::vector<std::byte> room_;
 };
 
 }  // namespace offload::softcard
