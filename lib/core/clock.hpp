@@ -11,8 +11,8 @@ using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
 
-/// Returns the time of the kernel's last tick, which is up to 10 ms ago (1/CONFIG_HZ): its reading
-/// costs a fifth of that of the clock.
+/// Returns the time of the kernel's last tick, which is up to 10 ms ago (1/CONFIG_HZ): it is read
+/// from memory, without the processor's counter.
 inline TimePoint time_of_tick() noexcept {
   timespec tick{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &tick);

@@ -184,7 +184,7 @@ class Engine {
   core::TimePoint last_work_ = now_;
   bool has_untimed_work_ = false;  ///< since last_work_
   std::uint32_t turns_to_look_ = 0;
-  core::TimePoint last_look_{};    ///< without a sleep
+  core::TimePoint last_look_{};    ///< begin of the turn that last took events without a wait
   bool armed_ = false;             ///< the pollables are armed
   bool armed_by_caller_ = false;   ///< by arm(), not by sleep()
   bool has_unarmed_work_ = false;  ///< a pollable was activated since the arming
