@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/process/out_of_memory.hpp"
 
 namespace offload::server {
 namespace {
@@ -48,7 +49,11 @@ Acceptor::Acceptor(progress::Engine& engine, Config config)
       tls_(config.tls),
       counts_(places(config.limits, first_reserved_fd_),
               places_of_address(config.limits, places(config.limits, first_reserved_fd_))),
-      waiting_(std::move(config.waiting)) {
+      waiting_(std::move(config.waiting)),
+      proxied_(engine, std::move(config.proxies),
+               [this](core::Fd socket, const net::PeerAddress& client, std::size_t port) {
+                 let_in(std::move(socket), client, ports_[port]);
+               }) {
   for (const Port& port : ports_) engine_->watch(port.listener.get(), EPOLLIN, *this);
 }
 
@@ -57,6 +62,7 @@ Acceptor::~Acceptor() {
 }
 
 void Acceptor::tick(core::TimePoint now) {
+  proxied_.close_late();
   if (now < retry_) return;
   retry_ = now + kRetryInterval;
   try {
@@ -72,11 +78,12 @@ bool Acceptor::has_room() const noexcept {
   return retry_ == core::TimePoint::max() && core::Clock::now() >= full_until_;
 }
 
-void Acceptor::accept_at(Port& port) {
+void Acceptor::accept_at(std::size_t port) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    sockaddr_storage from{};
-    socklen_t size = sizeof from;
-    core::Fd socket(::accept4(port.listener.get(), reinterpret_cast<sockaddr*>(&from), &size,
+    net::SocketAddress from;
+    from.size = sizeof from.storage;
+    core::Fd socket(::accept4(ports_[port].listener.get(),
+                              reinterpret_cast<sockaddr*>(&from.storage), &from.size,
                               SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
       if (is_exhaustion(errno)) {
@@ -85,16 +92,29 @@ void Acceptor::accept_at(Port& port) {
       }
       return;  // no client, or one that has hung up: others make the socket readable
     }
-    let_in(std::move(socket), net::PeerAddress(from), port);
+    take(std::move(socket), from, port);
+  }
+}
+
+/// Lets it in, or waits for its proxy to name it.
+void Acceptor::take(core::Fd socket, const net::SocketAddress& from, std::size_t port) {
+  const net::PeerAddress address(from.storage);
+  if (socket.get() >= first_reserved_fd_) {
+    ++accepted_;
+    full_until_ = engine_->now() + kFullTime;
+    return log_turned_away(address, "the limit of open files is reached");
+  }
+  if (!proxied_.is_proxy(from)) return let_in(std::move(socket), address, ports_[port]);
+  try {
+    proxied_.add(std::move(socket), address, port);
+  } catch (const std::exception& error) {
+    ++accepted_;
+    log_turned_away(address, core::what_of(error));
   }
 }
 
 void Acceptor::let_in(core::Fd socket, const net::PeerAddress& address, Port& port) {
   ++accepted_;
-  if (socket.get() >= first_reserved_fd_) {
-    full_until_ = engine_->now() + kFullTime;
-    return log_turned_away(address, "the limit of open files is reached");
-  }
   if (waiting_->contains(address, engine_->now())) {
     return turn_away(socket, address, Refusal::worker_failed,
                      "workers were lost with a request from this address recently");

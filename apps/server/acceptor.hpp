@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -8,11 +9,13 @@
 
 #include "apps/server/admission/client_counts.hpp"
 #include "apps/server/admission/client_limits.hpp"
+#include "apps/server/admission/proxied_clients.hpp"
 #include "apps/server/admission/waiting_addresses.hpp"
 #include "apps/server/io_thread.hpp"
 #include "core/clock.hpp"
 #include "core/fd.hpp"
 #include "core/log.hpp"
+#include "net/address_range.hpp"
 #include "net/peer_address.hpp"
 #include "progress/engine.hpp"
 #include "protocol/frame.hpp"
@@ -38,6 +41,8 @@ class Acceptor final : progress::EventHandler {
     bool tls = false;  ///< clients speak it: an error frame would be no TLS
     /// Shared with the I/O threads.
     std::shared_ptr<WaitingAddresses> waiting = std::make_shared<WaitingAddresses>();
+    /// Their connections begin with a PROXY header: their clients are those that it names.
+    std::vector<net::AddressRange> proxies{};
   };
 
   /// `engine` outlives it. Throws Error.
@@ -46,8 +51,11 @@ class Acceptor final : progress::EventHandler {
   ~Acceptor();
 
   /// When tick() is due; TimePoint::max(): no time soon.
-  [[nodiscard]] core::TimePoint next_tick() const noexcept { return retry_; }
-  /// Accepts again where descriptors or memory had run out.
+  [[nodiscard]] core::TimePoint next_tick() noexcept {
+    return std::min(retry_, engine_->when(proxied_.deadline()));
+  }
+  /// Accepts again where descriptors or memory had run out, and closes connections of proxies that
+  /// are late.
   void tick(core::TimePoint now);
   /// Returns false while no client can be accepted, and for some seconds after one was turned away
   /// because there was no place for any.
@@ -55,9 +63,10 @@ class Acceptor final : progress::EventHandler {
 
  private:
   void on_events(std::uint32_t) override {
-    for (Port& port : ports_) accept_at(port);
+    for (std::size_t port = 0; port < ports_.size(); ++port) accept_at(port);
   }
-  void accept_at(Port& port);
+  void accept_at(std::size_t port);
+  void take(core::Fd socket, const net::SocketAddress& from, std::size_t port);
   void let_in(core::Fd socket, const net::PeerAddress& address, Port& port);
   static IoThread& choose_thread(Port& port) noexcept;
   void pause();
@@ -72,6 +81,7 @@ class Acceptor final : progress::EventHandler {
   bool tls_;
   ClientCounts counts_;
   std::shared_ptr<WaitingAddresses> waiting_;
+  ProxiedClients proxied_;
   std::uint64_t accepted_ = 0;                      ///< the number of the last one
   core::TimePoint retry_ = core::TimePoint::max();  ///< while it is paused
   core::TimePoint full_until_{};                    ///< what has_room() says

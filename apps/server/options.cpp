@@ -76,6 +76,11 @@ void add_tcp(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--listen-address ADDRESS", options.listen_address,
                 "Listen on this address: an IPv4 or IPv6 address, or a name, for all its "
                 "addresses. Any address other than loopback opens the server to the network");
+  cli::add_each(line, "--proxy-from CIDR", options.proxies, &net::AddressRange::parse,
+                "an IPv4 or IPv6 address, or a prefix such as 10.0.0.0/8",
+                "Expect a PROXY header (version 2) at the start of each connection from these "
+                "addresses, and treat the connection as one of the client that it names. May be "
+                "repeated. Default: clients connect directly");
   const auto threads = cli::add_integer<std::uint32_t>(
       line, "--threads", options.threads, 1, kMostThreads,
       "Run this number of I/O threads, for each --listen, each with its own connections and "

@@ -13,6 +13,7 @@
 #include "comch/address.hpp"
 #include "core/clock.hpp"
 #include "kernels/channel_layout.hpp"
+#include "net/address_range.hpp"
 #include "telemetry/options.hpp"
 
 namespace offload::server {
@@ -37,7 +38,8 @@ struct Options {
   std::string tls_key;
   std::string tls_client_ca;  ///< empty: clients need no certificate
   std::uint32_t threads = 1;
-  std::vector<int> cpus;  ///< one thread on each, instead of `threads`
+  std::vector<net::AddressRange> proxies;  ///< their connections begin with a PROXY header
+  std::vector<int> cpus;                   ///< one thread on each, instead of `threads`
   std::uint32_t max_concurrent_messages = 128;
   std::uint32_t max_message_length = 256;
   std::uint32_t max_response_length = kernels::kLongestDigest;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/status.hpp"
+#include "net/proxy_header.hpp"
 
 namespace offload::server {
 namespace {
@@ -25,11 +26,19 @@ constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
 
 constexpr const char* kSpeaksTls =
     "it seems to use TLS, for which the server has no --tls-certificate";
+constexpr const char* kSpeaksProxy =
+    "it begins with a PROXY header, and its address is not in --proxy-from";
 
 /// Returns whether the bytes begin as a TLS handshake does (RFC 8446, 5.1): 22 and a version 3.x.
 /// Read as a frame, its length would exceed 300 MB.
 bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= 2 && bytes[0] == std::byte{22} && bytes[1] == std::byte{3};
+}
+
+/// Why it is disconnected who sent these bytes, which are no frame.
+std::string_view describe_stranger(std::span<const std::byte> bytes, Refusal reason) noexcept {
+  if (looks_like_tls(bytes)) return kSpeaksTls;
+  return net::looks_like_proxy_header(bytes) ? kSpeaksProxy : protocol::describe(reason);
 }
 
 /// The times of one in this number of requests are taken.
@@ -241,8 +250,8 @@ bool RequestPath::take_frames(Client& client) {
 /// It has broken the protocol.
 void RequestPath::disconnect(Client& client, Refusal reason) {
   count_refusal(reason);
-  const bool tls = looks_like_tls(client.connection().input().bytes());
-  clients_->log_disconnected(client, tls ? kSpeaksTls : protocol::describe(reason));
+  const auto bytes = client.connection().input().bytes();
+  clients_->log_disconnected(client, describe_stranger(bytes, reason));
   client.connection().refuse(reason);
 }
 

@@ -185,8 +185,9 @@ void Server::open_ports() {
       ports.push_back({std::move(listener), std::span(threads_).subspan(i * each, each)});
     }
   }
-  acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd_,
-                                              options_.clients, tls_.has_value(), waiting_});
+  acceptor_.emplace(engine_,
+                    Acceptor::Config{std::move(ports), first_reserved_fd_, options_.clients,
+                                     tls_.has_value(), waiting_, options_.proxies});
 }
 
 // ---- Workers

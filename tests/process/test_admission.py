@@ -4,13 +4,14 @@ import contextlib
 import re
 import resource
 import select
+import socket
 import time
 
 import pytest
 
 from harness import LONG, PATIENCE, SANITIZE, TIME_FACTOR, Load, needs_cpu_worker, wait_until
 from wire import (FRAME_TIMED_OUT, IDLE_TIMED_OUT, OUT_OF_MEMORY, REQUEST, TOO_MANY,
-                  TOO_MANY_OF_ADDRESS, WORKER_UNAVAILABLE, Wire, frame, header)
+                  TOO_MANY_OF_ADDRESS, WORKER_UNAVAILABLE, Wire, frame, header, reverse)
 
 MEGABYTE = 1 << 20
 # A prefix of a frame of 1 MiB: its header and one byte.
@@ -89,6 +90,42 @@ def test_a_client_with_nothing_to_say(stage, wires):
     idle.expect_end()
     server.wait_for_log(rf"client \d+, {address_of(idle)}, is disconnected: the client sent no request")
     busy.ask([b"busy"])
+
+
+# ---- Named by a proxy
+
+def proxied(client):
+    """A PROXY header, version 2, of a connection of that IPv4 address."""
+    return b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + socket.inet_aton(client) + b"\xc6\x33\x64\x02\x12\x67\x01\xbb"
+
+
+def test_clients_that_a_proxy_names(stage, wires):
+    server, _ = stage.pair("--proxy-from", "127.0.0.1", "--max-clients-per-address", 1)
+    first, again, other, bare = (wires(server.port) for _ in range(4))
+    header_of_first = proxied("192.0.2.1")
+    first.send(header_of_first[:5])
+    first.send(header_of_first[5:] + frame(b"begun with its header"))
+    first.expect([reverse(b"begun with its header")])
+    again.send(proxied("192.0.2.1"))
+    assert again.receive_error() == TOO_MANY_OF_ADDRESS
+    server.wait_for_log(r"client \d+, 192\.0\.2\.1:4711, is rejected: the limit of clients of this address")
+    other.send(proxied("192.0.2.2"))
+    other.ask([b"another client"])
+    bare.send(frame(b"no header"))
+    with pytest.raises(ConnectionResetError):
+        bare.receive()
+    server.wait_for_log("a connection of proxy 127.0.0.1:.* is closed: it does not begin with a PROXY header")
+    direct = wires(server.port, source="127.0.0.2")
+    direct.ask([b"not from a proxy"])
+    first.ask([b"still there"])
+
+
+def test_a_header_from_nowhere_allowed(stage, wires):
+    server, _ = stage.pair("--proxy-from", "127.0.0.2")
+    wire = wires(server.port)
+    wire.send(proxied("192.0.2.1"))
+    wire.receive_error()
+    server.wait_for_log("it begins with a PROXY header, and its address is not in --proxy-from")
 
 
 # ---- How many

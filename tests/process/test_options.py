@@ -18,7 +18,7 @@ OPTIONS = {
              "--listen-address", "--tls-certificate", "--tls-key", "--tls-client-ca", "--threads",
              "--cpu", "--max-concurrent-messages",
              "--max-message-length", "--max-response-length", "--service", "--worker-timeout", "--request-timeout",
-             "--client-timeout", "--client-memory", "--max-clients", "--max-clients-per-address",
+             "--client-timeout", "--client-memory", "--max-clients", "--max-clients-per-address", "--proxy-from",
              "--frame-timeout", "--idle-timeout", "--shutdown-together",
              "--shutdown-timeout", "--spin", "--metrics", "--admin", "--stall-limit", *LOG, *CONFIGURATION, "-h", "--help",
              "--version"],

@@ -29,7 +29,7 @@ using Counts = std::vector<std::uint64_t>;
 class AcceptorTest : public testing::Test {
  protected:
   void open(std::size_t threads, int first_reserved_fd = 1 << 20, const ClientLimits& limits = {},
-            bool tls = false) {
+            bool tls = false, std::vector<net::AddressRange> proxies = {}) {
     const auto retries = std::make_shared<RetryState>(threads);
     for (std::uint32_t i = 0; i < threads; ++i) {
       IoThread::Config config{
@@ -45,8 +45,8 @@ class AcceptorTest : public testing::Test {
     address_ = net::local_address(listener.get());
     std::vector<Acceptor::Port> ports;
     ports.push_back({std::move(listener), threads_});
-    acceptor_.emplace(engine_,
-                      Acceptor::Config{std::move(ports), first_reserved_fd, limits, tls, waiting_});
+    acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd, limits, tls,
+                                                waiting_, std::move(proxies)});
   }
 
   /// Returns the bytes that a client beyond --max-clients receives.
@@ -153,6 +153,40 @@ TEST_F(AcceptorTest, TellsOneTooManyWhy) {
 // Before its handshake a TLS client could not read that, and would report bytes that are not TLS.
 TEST_F(AcceptorTest, TellsNothingWhereClientsSpeakTls) {
   EXPECT_EQ(sent_to_one_too_many(/*tls=*/true), "");
+}
+
+/// Sends a header that names 192.0.2.`last` as the client.
+void name_client(const core::Fd& proxy, int last) {
+  std::string header("\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\2\1\xc6\x33\x64\2\x12\x67\1\xbb",
+                     28);
+  header[19] = static_cast<char>(last);
+  ASSERT_TRUE(support::eventually([&] { return net::connect_result(proxy.get()) == 0; }));
+  test::send_all(proxy, std::as_bytes(std::span(header)));
+}
+
+TEST_F(AcceptorTest, CountsTheClientsThatAProxyNames) {
+  ClientLimits limits;
+  limits.per_address = 1;
+  open(1, 1 << 20, limits, false, {*net::AddressRange::parse("127.0.0.1")});
+  const core::Fd one = connect();
+  const core::Fd again = connect();
+  const core::Fd other = connect();
+  name_client(one, 1);
+  ASSERT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
+  name_client(again, 1);
+  test::Received received;
+  EXPECT_TRUE(turn_until([&] { return received.read(again), received.ended; }));
+  EXPECT_EQ(received.take(), test::error(protocol::Refusal::too_many_of_address));
+  name_client(other, 2);
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{2}; }));
+}
+
+TEST_F(AcceptorTest, AProxyThatSaysNothingIsNoClient) {
+  open(1, 1 << 20, {}, false, {*net::AddressRange::parse("127.0.0.1")});
+  const core::Fd silent = connect();
+  ASSERT_TRUE(turn_until([&] { return acceptor_->next_tick() != core::TimePoint::max(); }));
+  EXPECT_EQ(counts(), Counts{0});
+  EXPECT_FALSE(has_ended(silent));
 }
 
 TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from harness import BIN, PATIENCE, ROOT, TIME_FACTOR, free_port, wait_until
+from wire import TOO_MANY_OF_ADDRESS, Wire
 
 pytestmark = pytest.mark.skipif(not shutil.which("haproxy"), reason="needs haproxy")
 CONFIGURATION = ROOT / "deploy/haproxy/haproxy.cfg"
@@ -20,8 +21,8 @@ class Balancer:
         self.environment = {**os.environ, **environment, "ADMIN": str(self.admin)}
         self.process = None
 
-    def start(self):
-        self.process = subprocess.Popen(["haproxy", "-db", "-f", CONFIGURATION], env=self.environment)
+    def start(self, file=CONFIGURATION):
+        self.process = subprocess.Popen(["haproxy", "-db", "-f", file], env=self.environment)
 
     def command(self, line):
         with socket.socket(socket.AF_UNIX) as admin:
@@ -59,6 +60,29 @@ def balancer(stage):
 def test_the_file_is_one_that_haproxy_takes(balancer):
     one = {"ONE": "127.0.0.1:1", "TWO": "127.0.0.1:2", "ONE_METRICS": "3", "TWO_METRICS": "4", "LISTEN": "127.0.0.1:5"}
     subprocess.run(["haproxy", "-c", "-f", CONFIGURATION], env={**balancer(one).environment}, check=True, timeout=20)
+
+
+def test_limits_see_the_clients_behind_it(stage, balancer):
+    """The file with send-proxy-v2, as scale-out.md says: one client of HAProxy's address is not another one's."""
+    metrics = free_port()
+    server, _ = stage.pair("--metrics", metrics, "--proxy-from", "127.0.0.1", "--max-clients-per-address", 1)
+    port = free_port()
+    at = f"127.0.0.1:{server.port}"
+    proxy = balancer({"ONE": at, "TWO": at, "ONE_METRICS": str(metrics), "TWO_METRICS": str(metrics),
+                      "LISTEN": f"127.0.0.1:{port}"})
+    changed = stage.folder / "haproxy.cfg"
+    text = CONFIGURATION.read_text()
+    assert "default-server check" in text
+    changed.write_text(text.replace("default-server check", "default-server send-proxy-v2 check"))
+    proxy.start(changed)
+    wait_until(proxy.is_up, "the server is up")
+    with Wire(port, source="127.0.0.2") as one, Wire(port, source="127.0.0.3") as other:
+        one.ask([b"one"])
+        other.ask([b"other"])
+        with Wire(port, source="127.0.0.2") as again:
+            assert again.receive_error() == TOO_MANY_OF_ADDRESS
+        server.wait_for_log(r"client \d+, 127\.0\.0\.2:\d+, is rejected: the limit of clients of this address")
+        one.ask([b"still"])
 
 
 def test_a_server_is_drained_without_an_error(stage, balancer):
