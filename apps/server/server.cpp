@@ -41,13 +41,24 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
   return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca);
 }
 
+/// Each port has equally many threads, in the order of the ports.
+std::vector<std::string> service_of_each_thread(const Options& options) {
+  const std::size_t threads = io_thread_cpus(options).size();
+  std::vector<std::string> services;
+  for (std::size_t i = 0; i < threads; ++i) {
+    services.push_back(options.listens[i * options.listens.size() / threads].service);
+  }
+  return services;
+}
+
 }  // namespace
 
 Server::Server(const Options& options, core::Signals& signals)
     : options_(options),
       signals_(&signals),
       cpus_(io_thread_cpus(options)),
-      metrics_(cpus_.size(), options.stall_limit, options.metrics || !options.admin.empty()),
+      metrics_(service_of_each_thread(options), options.stall_limit,
+               options.metrics || !options.admin.empty()),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()) {
   reload_.add([this] { return reread_options(); });

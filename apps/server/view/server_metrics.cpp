@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -76,8 +78,12 @@ constexpr std::array<NamedCounter<EngineTimes>, 2> kControlTimes{{
 
 }  // namespace
 
-ServerMetrics::ServerMetrics(std::size_t threads, core::Duration stall_limit, bool is_shown) {
-  for (std::size_t i = 0; i < threads; ++i) {
+ServerMetrics::ServerMetrics(std::vector<std::string> services, core::Duration stall_limit,
+                             bool is_shown)
+    : services_(std::move(services)),
+      has_several_services_(std::ranges::adjacent_find(services_, std::ranges::not_equal_to()) !=
+                            services_.end()) {
+  for (std::size_t i = 0; i < services_.size(); ++i) {
     threads_.push_back(std::make_shared<ThreadMetrics>());
     threads_.back()->is_shown = is_shown;
     threads_.back()->times.stall_limit = static_cast<std::uint64_t>(stall_limit.count());
@@ -151,10 +157,15 @@ void ServerMetrics::collect(Exposition& page) const {
   collect_workers(page);
 }
 
+/// `labels` and the thread's service, if there are several.
+Labels ServerMetrics::with_service(Labels labels, std::size_t thread) const {
+  return has_several_services_ ? with(std::move(labels), "service", services_[thread]) : labels;
+}
+
 void ServerMetrics::collect_clients(Exposition& page) const {
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const ThreadMetrics& thread = *threads_[i];
-    const Labels labels = page.shard("thread", i);
+    const Labels labels = with_service(page.shard("thread", i), i);
     telemetry::collect(page, labels, kClients, thread);
     for (std::size_t end = 0; end < kConnectionEnds.size(); ++end) {
       page.counter({"offload_server_connections_closed_total", "Closed connections, by reason."},
@@ -168,7 +179,7 @@ void ServerMetrics::collect_clients(Exposition& page) const {
       page.counter(kResponses, with(labels, "result", std::string(name)),
                    static_cast<double>(thread.refused[code].value()));
     }
-    telemetry::collect(page, page.shard("channel", i), kChannel, thread);
+    telemetry::collect(page, with_service(page.shard("channel", i), i), kChannel, thread);
   }
 }
 
@@ -179,15 +190,16 @@ void ServerMetrics::collect_times(Exposition& page) const {
       "has it), worker, send."};
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const ThreadMetrics& thread = *threads_[i];
-    const Labels labels = page.shard("thread", i);
-    // The sums of all threads: separately, these would be most of the page.
+    const Labels of_service = with_service({}, i);
+    // The sums of a service's threads: separately, these would be most of the page.
     page.histogram({"offload_server_request_duration_seconds",
                     "One in 64 requests, from its first bytes until its answer was written."},
-                   {}, thread.duration);
+                   of_service, thread.duration);
     for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
-      page.histogram(kStageDuration, {{"stage", kStages[stage]}}, thread.stages[stage]);
+      page.histogram(kStageDuration, with(of_service, "stage", kStages[stage]),
+                     thread.stages[stage]);
     }
-    telemetry::collect(page, labels, kThreadTimes, thread.times);
+    telemetry::collect(page, with_service(page.shard("thread", i), i), kThreadTimes, thread.times);
   }
 }
 
@@ -301,8 +313,10 @@ nlohmann::json ServerMetrics::status() const {
     }
   }
   auto threads = nlohmann::json::array();
-  for (const auto& thread : threads_) {
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    const auto& thread = threads_[i];
     auto& object = threads.emplace_back();
+    object["service"] = services_[i];
     telemetry::collect(object, kClients, *thread);
     telemetry::collect(object, kGoodResponses, *thread);
     telemetry::collect(object, kChannel, *thread);

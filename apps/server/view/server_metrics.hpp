@@ -26,7 +26,9 @@ namespace offload::server {
 /// the I/O threads write their ThreadMetrics.
 class ServerMetrics final : public telemetry::Source {
  public:
-  ServerMetrics(std::size_t threads, core::Duration stall_limit, bool is_shown);
+  /// `services`: that of each I/O thread. Where there are several, metrics of threads and channels
+  /// have the label `service`.
+  ServerMetrics(std::vector<std::string> services, core::Duration stall_limit, bool is_shown);
 
   [[nodiscard]] const std::shared_ptr<ThreadMetrics>& thread(std::size_t index) const {
     return threads_[index];
@@ -76,10 +78,13 @@ class ServerMetrics final : public telemetry::Source {
   };
 
   void report_stall(core::TimePoint now);
+  [[nodiscard]] telemetry::Labels with_service(telemetry::Labels labels, std::size_t thread) const;
   void collect_clients(telemetry::Exposition& page) const;
   void collect_times(telemetry::Exposition& page) const;
   void collect_workers(telemetry::Exposition& page) const;
 
+  std::vector<std::string> services_;  ///< of each thread
+  bool has_several_services_;
   std::vector<std::shared_ptr<ThreadMetrics>> threads_;
   progress::EngineTimes control_;
   std::array<Work, 2> work_;  ///< of its turn now, and of the one before

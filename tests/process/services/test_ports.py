@@ -1,10 +1,12 @@
 """Several services at once: a port for each, which have nothing in common that a client could notice."""
+import json
 import re
+from urllib.request import urlopen as ask
 
 import pytest
 
 import wire
-from harness import BACKEND, SERVICES, TIME_FACTOR, Load, on_one_machine
+from harness import BACKEND, PATIENCE, SERVICES, TIME_FACTOR, Load, free_port, on_one_machine, wait_until
 
 pytestmark = pytest.mark.skipif(BACKEND != "cpu", reason="the modules of tests have no code for GPUs")
 
@@ -30,6 +32,11 @@ def ports_of(server, count):
             re.findall(r"listening on \S+:(\d+) with \d+ threads, service ([\w-]+)", server.log)}
 
 
+def sum_of(page, metric):
+    """The sum of a metric's samples."""
+    return sum(float(value) for value in re.findall(rf"^{metric}(?:{{.*}})? (\S+)$", page, re.MULTILINE))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_each_port_has_its_own_service(stage, threads):
     server = stage.server(*listen(*ANSWERS), "--threads", threads, "--max-message-length", "4k")
@@ -43,6 +50,41 @@ def test_each_port_has_its_own_service(stage, threads):
             client.ask(wire.payloads(200, [0, 1, 48, 372, 373, 4096]), ANSWERS[service])
     for client in clients.values():
         client.close()
+
+
+def test_metrics_name_the_service(stage):
+    view = free_port()
+    server = stage.server(*listen("reverse", "echo"), "--threads", 2, "--metrics", view)
+    stage.worker()
+    ports = ports_of(server, 2)
+    for service, count in (("reverse", 30), ("echo", 700)):
+        with wire.Wire(ports[service]) as client:
+            client.ask(wire.payloads(count, 10), ANSWERS[service])
+
+    def page(path="/metrics"):
+        return ask(f"http://127.0.0.1:{view}{path}", timeout=PATIENCE).read().decode()
+    wait_until(lambda: sum_of(page(), "offload_server_requests_total") == 730, "all requests are counted")
+    text = page()
+    for service, count in (("reverse", 30), ("echo", 700)):
+        assert f'offload_server_requests_total{{service="{service}"}} {count}\n' in text
+        assert re.search(rf'offload_server_responses_total{{(?=[^}}]*result="ok")(?=[^}}]*service="{service}").*}} {count}\n', text)
+        assert f'offload_server_connections{{service="{service}"}}' in text
+        assert f'offload_channel_slots{{service="{service}"}}' in text
+        assert f'offload_server_busy_seconds_total{{service="{service}"}}' in text
+    # One of 64 is timed, at most one a turn.
+    assert re.search(r'offload_server_request_duration_seconds_count{service="echo"} [1-9]', text)
+    assert re.search(r'offload_server_stage_duration_seconds_count{(?=[^}]*stage="worker")(?=[^}]*service="echo").*} [1-9]', text)
+    assert len(re.findall(r'offload_server_requests_total{thread="\d",service="echo"}', page("/metrics?per_thread=1"))) == 2
+    threads = json.loads(page("/status"))["state"]["threads"]
+    assert [thread["service"] for thread in threads] == ["reverse", "reverse", "echo", "echo"]
+
+
+def test_metrics_of_one_service_name_none(stage):
+    view = free_port()
+    server = stage.server("--metrics", view)
+    stage.worker()
+    server.wait_until_listening()
+    assert "service=" not in ask(f"http://127.0.0.1:{view}/metrics", timeout=PATIENCE).read().decode()
 
 
 def test_a_worker_that_takes_over_has_them_all(stage):
