@@ -77,19 +77,32 @@ std::vector<std::string> values_of(const std::string& path, const toml::node& va
   return values;
 }
 
-std::vector<Setting> read_toml(const std::string& path, std::string_view text) {
-  toml::table table;
-  try {
-    table = toml::parse(text, path);
-  } catch (const toml::parse_error& error) {
-    refuse(place_of(path, error.source()), core::escaped(error.description()));
+/// The tables of `name` that `value` is, empty if it is a setting's value.
+std::vector<const toml::table*> tables_of(const toml::node& value) {
+  if (const auto* table = value.as_table()) return {table};
+  std::vector<const toml::table*> tables;
+  const auto* list = value.as_array();
+  if (list == nullptr || list->empty()) return tables;
+  for (const auto& each : *list) {
+    if (const auto* table = each.as_table()) tables.push_back(table);
   }
-  // A table is ordered by name. Its settings are wanted in the file's order, as of two that exclude
-  // each other the second one is wrong.
+  return tables.size() == list->size() ? tables : std::vector<const toml::table*>();
+}
+
+/// The settings of a table in the file's order, as of two that exclude each other the second one is
+/// wrong; a toml::table is ordered by name. Its tables are appended to `inner`, or refused if that
+/// is null.
+std::vector<Setting> settings_of(const std::string& path, const toml::table& table,
+                                 std::vector<std::pair<std::string, const toml::table*>>* inner) {
   std::vector<std::pair<toml::source_position, Setting>> found;
   for (const auto& [key, value] : table) {
     const std::string name(key.str());
-    if (value.is_table()) refuse(place_of(path, key.source()), "a table; expected options");
+    const auto tables = tables_of(value);
+    if (!tables.empty() && inner == nullptr) {
+      refuse(place_of(path, key.source()), "a table; expected options");
+    }
+    for (const auto* each : tables) inner->emplace_back(name, each);
+    if (!tables.empty()) continue;
     found.emplace_back(key.source().begin,
                        Setting{name, values_of(path, value), place_of(path, key.source())});
   }
@@ -98,6 +111,14 @@ std::vector<Setting> read_toml(const std::string& path, std::string_view text) {
   std::vector<Setting> settings;
   for (auto& each : found) settings.push_back(std::move(each.second));
   return settings;
+}
+
+toml::table parse_toml(const std::string& path, std::string_view text) {
+  try {
+    return toml::parse(text, path);
+  } catch (const toml::parse_error& error) {
+    refuse(place_of(path, error.source()), core::escaped(error.description()));
+  }
 }
 
 // ---- JSON
@@ -158,7 +179,21 @@ std::vector<Setting> read_config(const std::string& path) {
   const std::string text = read_text(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string::npos && text[first] == '{';
-  return is_json ? read_json(path, text) : read_toml(path, text);
+  return is_json ? read_json(path, text) : settings_of(path, parse_toml(path, text), nullptr);
+}
+
+std::vector<SettingTable> read_config_tables(const std::string& path) {
+  const std::string text = read_text(path);
+  const toml::table root = parse_toml(path, text);
+  std::vector<std::pair<std::string, const toml::table*>> inner;
+  std::vector<SettingTable> tables{{"", settings_of(path, root, &inner), path}};
+  std::stable_sort(inner.begin(), inner.end(), [](const auto& one, const auto& other) {
+    return one.second->source().begin < other.second->source().begin;
+  });
+  for (const auto& [name, table] : inner) {
+    tables.push_back({name, settings_of(path, *table, nullptr), place_of(path, table->source())});
+  }
+  return tables;
 }
 
 }  // namespace offload::cli

@@ -18,4 +18,15 @@ struct Setting {
 /// check the names of settings. Throws Error, with one line that begins with the place.
 std::vector<Setting> read_config(const std::string& path);
 
+/// A table of a file of several: [name], or one of [[name]].
+struct SettingTable {
+  std::string name;  ///< empty: the settings before the first table
+  std::vector<Setting> settings;
+  std::string place;
+};
+
+/// Reads a TOML file of tables, in its order, beginning with the settings before the first one. A
+/// table has no tables. Otherwise as read_config().
+std::vector<SettingTable> read_config_tables(const std::string& path);
+
 }  // namespace offload::cli

@@ -101,5 +101,31 @@ TEST_F(ConfigFile, MustBeAFile) {
   EXPECT_NE(why().find("is not a regular file"), std::string::npos);
 }
 
+TEST_F(ConfigFile, AFileOfTablesHasThemInItsOrder) {
+  std::ofstream(path_) << "seed = 7\n[[load]]\nsize = 64\ntls = true\n[base]\nport = 1\n"
+                          "start = [\"one\", \"two\"]\n[[load]]\nmix = \"64:1\"\n";
+  const auto tables = read_config_tables(path_);
+  ASSERT_EQ(tables.size(), 4U);
+  EXPECT_EQ(tables[0].name, "");
+  ASSERT_EQ(tables[0].settings.size(), 1U);
+  EXPECT_EQ(tables[0].settings[0].values, Values{"7"});
+  EXPECT_EQ(tables[1].name, "load");
+  ASSERT_EQ(tables[1].settings.size(), 2U);
+  EXPECT_EQ(tables[1].settings[0].name, "size");
+  EXPECT_EQ(tables[1].settings[1].values, Values{"true"});
+  EXPECT_EQ(tables[1].place, path_ + ":2:1");
+  EXPECT_EQ(tables[2].name, "base");
+  EXPECT_EQ(tables[2].settings[1].values, (Values{"one", "two"}));
+  EXPECT_EQ(tables[2].settings[1].place, path_ + ":7:1");
+  EXPECT_EQ(tables[3].name, "load");
+  EXPECT_EQ(tables[3].settings[0].name, "mix");
+}
+
+TEST_F(ConfigFile, ATableOfATableIsRefused) {
+  std::ofstream(path_) << "[base]\nport = 1\n[base.more]\nx = 1\n";
+  EXPECT_EQ(support::thrown_by([&] { (void)read_config_tables(path_); }).what(),
+            path_ + ":3:7: a table; expected options");
+}
+
 }  // namespace
 }  // namespace offload::cli
