@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "apps/report/compare/comparison_report.hpp"
@@ -45,8 +47,14 @@ int run(const MergeOptions& options) {
 }
 
 int run(const HtmlOptions& options) {
-  cli::OutputFile(options.output, "--output", kPageMarker)
-      .write(make_page(read_all(options.results)));
+  std::vector<Result> all;
+  std::vector<ShownAnswer> answers;
+  for (const std::string& path : options.results) {
+    results::ResultFile file = results::read_result_file(path);
+    std::ranges::move(file.results, std::back_inserter(all));
+    if (!file.verdict.empty()) answers.push_back({file.verdict, file.sentence});
+  }
+  cli::OutputFile(options.output, "--output", kPageMarker).write(make_page(all, answers));
   return 0;
 }
 

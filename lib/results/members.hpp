@@ -26,6 +26,10 @@ using Names = std::initializer_list<const char*>;
 inline constexpr Names kArrivals = {"constant", "poisson", "schedule"};
 inline constexpr Names kVerdicts = {"closed_loop", "kept_up",   "server_late",
                                     "client_late", "cut_short", "too_few"};
+/// The verdicts of an answer of kAnsweringProgram; the first three are good.
+inline constexpr const char* kAnsweringProgram = "offload-bench";
+inline constexpr Names kAnswers = {"answered",    "equal",  "faster",     "slower",
+                                   "cannot_tell", "failed", "interrupted"};
 inline constexpr Names kStatuses = {"ok", "failed", "interrupted"};
 inline constexpr std::size_t kMostRuns = 10'000;
 inline constexpr std::size_t kMostIntervals = 1'000'000;

@@ -113,11 +113,7 @@ class MemberReader {
   const JsonField field_;
 };
 
-}  // namespace
-
-Result parse_result(std::string_view text, const std::string& file) {
-  const nlohmann::json json = parse_json(text, file);
-  const JsonField root(json, file);
+Result result_in(const JsonField& root, const std::string& file) {
   if (root.at("program").text() != kProgram) {
     root.at("program").refuse("is not offload-client: this is not a result of offload-client");
   }
@@ -130,7 +126,25 @@ Result parse_result(std::string_view text, const std::string& file) {
   return result;
 }
 
-Result read_result(const std::string& path) {
+ResultFile answer_in(const JsonField& root, const std::string& file) {
+  if (root.at("format").count() != kFormat) {
+    root.at("format").refuse("is not 1, as this program needs");
+  }
+  ResultFile answer;
+  answer.verdict = root.at("verdict").one_of(kAnswers);
+  answer.sentence = root.at("sentence").text();
+  for (const JsonField& load : root.at("loads").elements(kMostMembers)) {
+    const std::string name = load.at("name").text();
+    for (const JsonField& each : load.at("results").elements(kMostMembers)) {
+      const std::string target = each.at("target").text();
+      answer.results.push_back(
+          result_in(each.at("result"), file + (name.empty() ? "" : " " + name) + " " + target));
+    }
+  }
+  return answer;
+}
+
+std::string text_of_file(const std::string& path) {
   const std::string shown = core::escaped(path);
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);  // of a regular file, no pipe
@@ -146,7 +160,29 @@ Result read_result(const std::string& path) {
   std::string text(bytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(bytes));
   if (!file) core::throw_errno("cannot read '" + shown + "'");
-  return parse_result(text, path);
+  return text;
+}
+
+}  // namespace
+
+Result parse_result(std::string_view text, const std::string& file) {
+  const nlohmann::json json = parse_json(text, file);
+  return result_in(JsonField(json, file), file);
+}
+
+Result read_result(const std::string& path) {
+  return parse_result(text_of_file(path), path);
+}
+
+ResultFile parse_result_file(std::string_view text, const std::string& file) {
+  const nlohmann::json json = parse_json(text, file);
+  const JsonField root(json, file);
+  if (root.at("program").text() == kAnsweringProgram) return answer_in(root, file);
+  return {"", "", {result_in(root, file)}};
+}
+
+ResultFile read_result_file(const std::string& path) {
+  return parse_result_file(text_of_file(path), path);
 }
 
 }  // namespace offload::results

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "results/result.hpp"
 
@@ -15,5 +16,17 @@ Result parse_result(std::string_view text, const std::string& file);
 /// The same of a file. Throws Error also if it cannot be read, is no regular file or is longer than
 /// 256 MiB.
 Result read_result(const std::string& path);
+
+/// What a file says: an answer of offload-bench, or none, and results.
+struct ResultFile {
+  std::string verdict;  ///< "equal", "slower", ...; empty: the file is a result of offload-client
+  std::string sentence;
+  std::vector<Result>
+      results;  ///< of an answer: of each load and target, whose names are in `file`
+};
+
+/// parse_result() and read_result() of either kind of file.
+ResultFile parse_result_file(std::string_view text, const std::string& file);
+ResultFile read_result_file(const std::string& path);
 
 }  // namespace offload::results

@@ -34,7 +34,7 @@ void use(const results::Result& result) {
 
 void run(std::string_view text) {
   try {
-    use(results::parse_result(text, "the file"));
+    for (const auto& each : results::parse_result_file(text, "the file").results) use(each);
   } catch (const core::Error& error) {
     require(error.code() == core::ErrorCode::bad_message, "it is refused as a message");
     require(std::string_view(error.what()).find('\n') == std::string_view::npos, "in one line");

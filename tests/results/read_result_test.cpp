@@ -47,6 +47,32 @@ TEST(ReadResult, TakesWhatWriteResultMakes) {
   EXPECT_EQ(json::parse(result_text(result)), json::parse(text));
 }
 
+TEST(ReadResult, TakesAnAnswerWithTheResultsOfItsLoads) {
+  json answer = {{"program", "offload-bench"},
+                 {"format", 1},
+                 {"verdict", "slower"},
+                 {"sentence", "3.1 % slower (2.5 to 3.9)"},
+                 {"loads",
+                  {{{"name", "short"},
+                    {"results",
+                     {{{"target", "base"}, {"result", sample_json()}},
+                      {{"target", "new"}, {"result", sample_json()}}}}}}}};
+  const ResultFile file = parse_result_file(answer.dump(), "a.json");
+  EXPECT_EQ(file.verdict, "slower");
+  EXPECT_EQ(file.sentence, "3.1 % slower (2.5 to 3.9)");
+  ASSERT_EQ(file.results.size(), 2U);
+  EXPECT_EQ(file.results[1].file, "a.json short new");
+  EXPECT_EQ(file.results[1].runs.size(), 3U);
+  EXPECT_NE(refusal(answer.dump()).find("this is not a result of offload-client"),
+            std::string::npos);
+  answer["verdict"] = "good";
+  EXPECT_EQ(support::thrown_by([&] { parse_result_file(answer.dump(), "a.json"); }).code(),
+            core::ErrorCode::bad_message);
+  const ResultFile plain = parse_result_file(sample_json().dump(), "a.json");
+  EXPECT_TRUE(plain.verdict.empty());
+  EXPECT_EQ(plain.results.size(), 1U);
+}
+
 TEST(ReadResult, PassesOverWhatTheFormatDoesNotName) {
   json wider = sample_json();
   wider["notes"] = {{"deep", {1, 2, {{"er", nullptr}}}}};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 
 #include "apps/report/numbers.hpp"
@@ -177,9 +178,21 @@ std::string charts_section(const std::vector<ShownRun>& runs) {
   return html + "</div></section>\n";
 }
 
-std::string body_of(const std::vector<Result>& results) {
+/// An answer is green only if it is good for NEW.
+std::string answer_banner(const ShownAnswer& answer) {
+  const auto is = [&](std::initializer_list<std::string_view> verdicts) {
+    return std::ranges::find(verdicts, answer.verdict) != verdicts.end();
+  };
+  const char* const kind = is({"answered", "equal", "faster"}) ? "good"
+                           : is({"slower", "failed"})          ? "bad"
+                                                               : "warn";
+  return banner(kind, html_text(answer.sentence), {});
+}
+
+std::string body_of(const std::vector<Result>& results, const std::vector<ShownAnswer>& answers) {
   const std::vector<ShownRun> runs = list_runs(results);
   std::string html = header(results);
+  for (const ShownAnswer& answer : answers) html += answer_banner(answer);
   for (std::size_t i = 0; i < results.size(); ++i) {
     html += status_banner(name_of(results, i), results[i]);
   }
@@ -203,12 +216,12 @@ std::string policy_of(std::string_view page) {
 
 }  // namespace
 
-std::string make_page(const std::vector<Result>& results) {
+std::string make_page(const std::vector<Result>& results, const std::vector<ShownAnswer>& answers) {
   const std::string_view page = kPageTemplate;
   std::string title = "Load test";
   for (std::size_t i = 0; i < results.size() && i < 4; ++i) title += " " + name_of(results, i);
   const std::string policy = policy_of(page);
-  const std::string body = body_of(results);
+  const std::string body = body_of(results, answers);
   std::string text;
   for (std::size_t at = 0;;) {
     const std::size_t mark = page.find("{{", at);

@@ -116,6 +116,28 @@ TEST(Page, OfAnInterruptedAndAnEmptyResult) {
   EXPECT_FALSE(page_has(none, "<h2>Charts</h2>"));
 }
 
+TEST(Page, AnAnswerIsTheFirstBannerAndGreenOnlyIfItIsGood) {
+  const auto page_of = [](const std::string& verdict) {
+    return make_page({sample_result({sample_run()})}, {{verdict, "3.1 % <slower>"}});
+  };
+  for (const auto& [verdict, kind] :
+       std::vector<std::pair<std::string, std::string>>{{"equal", "good"},
+                                                        {"faster", "good"},
+                                                        {"answered", "good"},
+                                                        {"slower", "bad"},
+                                                        {"failed", "bad"},
+                                                        {"cannot_tell", "warn"},
+                                                        {"interrupted", "warn"}}) {
+    const std::string page = page_of(verdict);
+    const std::size_t first = page.find("<div class=\"banner ");
+    EXPECT_EQ(page.find("<div class=\"banner " + kind +
+                        "\" role=\"status\"><p>3.1 % &lt;slower&gt;</p></div>"),
+              first)
+        << verdict;
+  }
+  EXPECT_TRUE(page_has(make_page({}, {{"failed", "no answer"}}), "banner bad"));
+}
+
 TEST(Page, AScanHasNoMedian) {
   report::Run faster = open_loop_run();
   faster.offered_per_second = 4000;
