@@ -32,7 +32,7 @@ class SequentialMedian {
   [[nodiscard]] Estimate estimate() const;
 
  private:
-  /// Returns the logarithm of what the bet is worth if `below` of all values lie below the median.
+  /// Returns the logarithm of the bet's worth if `below` of all values lie below the median.
   [[nodiscard]] double log_worth(std::size_t below) const noexcept;
 
   double log_limit_;

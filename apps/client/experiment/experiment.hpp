@@ -12,7 +12,7 @@
 
 namespace offload::client {
 
-/// What an experiment asks; its names in files are those of kQuestionNames.
+/// The question of an experiment. kQuestionNames has the names in files.
 enum class Question : std::uint8_t { compare, search, curve, soak };
 inline constexpr const char* kQuestionNames[] = {"compare", "search", "curve", "soak"};
 

@@ -30,13 +30,13 @@ struct SliceFigures {
   std::array<double, kSliceFigures> us{};  ///< indexed by SliceFigure; 0: there is none
 };
 
-/// What an experiment asks of a comparison.
+/// The rules of an experiment for a comparison.
 struct ComparisonRules {
   SliceFigure figure = SliceFigure::low;  ///< the one that decides
-  double tolerance = 0.01;                ///< a smaller difference is none
+  double tolerance = 0.01;                ///< a smaller difference does not count
 };
 
-/// The slices of one target, counted by what offload-client says of its own load.
+/// The slices of one target, counted by the verdicts of offload-client about its load.
 struct SliceCounts {
   std::uint64_t slices = 0;
   std::uint64_t client_late = 0;  ///< not in the pairs

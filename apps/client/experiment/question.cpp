@@ -212,7 +212,9 @@ Answer answer_of(const Experiment& experiment, const Options& options, const Cam
   if (campaign.interrupted()) return {Verdict::interrupted, "interrupted"};
   if (options.search) {
     const SearchResult& found = *campaign.search;
-    if (!found.rate) return {Verdict::failed, found.reason};
+    const bool is_answer =
+        found.end == SearchEnd::lowest_fails || found.end == SearchEnd::interrupted;
+    if (!found.rate) return {is_answer ? Verdict::failed : Verdict::cannot_tell, found.reason};
     return {Verdict::answered,
             fmt::format("{:.1f}/s is the highest rate with {} of at most {:g} us", *found.rate,
                         options.search->percentile, core::to_micros(options.search->bound))};

@@ -20,7 +20,7 @@ struct SlicePair {
   SliceFigures compared;
 };
 
-/// What a comparison measured, for its report.
+/// The measurements of a comparison, for its report.
 struct Compared {
   /// One figure of all pairs.
   struct Row {

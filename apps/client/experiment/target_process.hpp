@@ -8,7 +8,7 @@
 
 namespace offload::client {
 
-/// A command of a target that runs while this object exists: a process group of its own, begun by
+/// A command of a target that runs while this object exists: in a separate process group, begun by
 /// a shell. It also receives SIGTERM if this process dies. The main thread's.
 class TargetProcess {
  public:

@@ -11,7 +11,7 @@ namespace {
 
 using Verdict = Answer::Verdict;
 
-/// Slices of a made-up machine. Each has some noise of its own. The machine is slower for a while
+/// Slices of a made-up machine. Each has its own noise. The machine is slower for a while
 /// now and then, which is shared by a pair, but for a tenth of the slices that are hit alone.
 class MadeUpMachine {
  public:
