@@ -44,7 +44,8 @@ constexpr const char* kCompareFooter =
     "repeats, or too much noise.";
 
 void add_results(cli::CommandLine& line, std::vector<std::string>& results) {
-  cli::add_each(line, "RESULT", results, cli::read_name, "a file", "Results of offload-client; html takes answers of offload-bench, too")
+  cli::add_each(line, "RESULT", results, cli::read_name, "a file",
+                "Results of offload-client; html takes answers of offload-bench, too")
       .required();
 }
 

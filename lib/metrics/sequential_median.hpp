@@ -12,11 +12,11 @@ namespace offload::metrics {
 /// is at most `error`. So a measurement may stop as soon as the interval is good enough, which the
 /// intervals of confidence.hpp do not allow.
 ///
-/// The interval lies between two of the values. Their ranks are those at which a bet against "as
-/// many values lie below the median as above it" has multiplied its stake by 1 / `error` (a
-/// mixture of binomial likelihood ratios; Ville's inequality). Each value must be as likely above
-/// the median as below it, whatever the earlier ones were. Nothing else is assumed about their
-/// distribution: it may have any tails and may change from one value to the next.
+/// The interval lies between two of the values. Their ranks are those at which a bet against "half
+/// of the values are below the median" has multiplied its stake by 1 / `error` (a mixture of
+/// binomial likelihood ratios; Ville's inequality). Each value must be as likely above the median
+/// as below it, whatever the earlier ones were. Nothing else is assumed about their distribution:
+/// it may have any tails and may change from one value to the next.
 ///
 /// Howard, Ramdas: Sequential estimation of quantiles with applications to A/B testing and
 /// best-arm identification. Bernoulli 28 (2022).

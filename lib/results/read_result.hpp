@@ -17,7 +17,7 @@ Result parse_result(std::string_view text, const std::string& file);
 /// 256 MiB.
 Result read_result(const std::string& path);
 
-/// What a file says: an answer of offload-bench, or none, and results.
+/// The contents of a file: an answer of offload-bench, if it is one, and results.
 struct ResultFile {
   std::string verdict;  ///< "equal", "slower", ...; empty: the file is a result of offload-client
   std::string sentence;

@@ -34,14 +34,8 @@ constexpr const char* kBenchFooter =
     "Exit status: 0 NEW is equal or faster, or the question is answered; 1 NEW is slower, or there "
     "are\nerrors; 2 an invalid command line or file; 3 it cannot be told; 130 stopped by SIGINT or "
     "SIGTERM.\n\n"
-    "Example, with a file of six lines:\n"
-    "  question = \"compare\"\n"
-    "  [base]\n"
-    "  address = \"127.0.0.1:12345\"\n"
-    "  [new]\n"
-    "  address = \"127.0.0.1:12346\"\n"
-    "  [[load]]\n"
-    "  size = 64";
+    "Example:\n"
+    "  offload-bench compare.toml -o answer.json --junit answer.xml";
 
 struct BenchOptions {
   std::string experiment;

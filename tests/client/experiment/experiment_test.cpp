@@ -102,7 +102,7 @@ TEST_F(ExperimentFile, WhatIsWrongIsSaidWithItsPlace) {
             ":8:1: [other] is not one of base, new, load");
   EXPECT_EQ(refused(targets + "[[load]]\nduration = \"1s\"\n"),
             ":7:1: duration is not an option of a load of the question compare");
-  EXPECT_EQ(refused("[base]\naddres = 1\n"), ":2:1: addres is not one of address, start");
+  EXPECT_EQ(refused("[base]\nwhere = 1\n"), ":2:1: where is not one of address, start");
   EXPECT_EQ(refused("[base]\naddress = \"h\"\n"), ":2:1: address: expected HOST:PORT");
   EXPECT_EQ(refused("question = \"search\"\n" + targets + kOneLoad),
             ":7:1: search needs the option search, such as search = \"p99:500us\"");

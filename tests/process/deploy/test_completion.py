@@ -28,6 +28,7 @@ def offered(tmp_path, *words):
     (("offload-server", "--tls-c"), ["--tls-certificate", "--tls-client-ca"]),
     (("offload-server", "--service", ""), ["reverse", "echo", "crc32c"]),
     (("offload-worker", "--backend", "c"), ["cuda", "cpu"]),
+    (("offload-bench", "--ju"), ["--junit"]),
     (("offload-server", "-p", ""), []),
     (("offload-server", "--tls-key", "ke"), ["key.pem"]),
     *([(("offload-report", "com"), ["compare"]),
