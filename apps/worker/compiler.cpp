@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,23 +17,20 @@
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/process/child.hpp"
 #include "core/process/thread.hpp"
 
 namespace offload::worker {
 namespace {
 
 using core::check_errno;
+using core::check_spawn;
 
 /// nvcc takes half a minute for a service of some size.
 constexpr core::Duration kLongestRun = std::chrono::minutes(3);
 /// The interval of checks for the end of a compiler that has closed its output.
 constexpr int kLookMs = 5;
 constexpr std::size_t kMostOutput = 64 * 1024;
-
-/// The error of one of posix_spawn's functions, which return an errno.
-void check_spawn(int status, const char* action) {
-  if (status != 0) core::throw_errno(action, status);
-}
 
 /// The child's actions before it runs its program: another folder, no input, its output to a pipe.
 class SpawnActions {
@@ -58,58 +54,6 @@ class SpawnActions {
   posix_spawn_file_actions_t actions_{};
 };
 
-/// A separate process group, so that its children end with it, and signals as programs expect them:
-/// this one blocks some.
-class SpawnAttributes {
- public:
-  SpawnAttributes() {
-    check_spawn(::posix_spawnattr_init(&attributes_), "posix_spawnattr_init");
-    sigset_t none;
-    sigemptyset(&none);
-    sigset_t by_default = none;
-    sigaddset(&by_default, SIGPIPE);
-    sigaddset(&by_default, SIGXFSZ);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setsigdefault(&attributes_, &by_default);
-    ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  SpawnAttributes& operator=(SpawnAttributes&&) = delete;
-  ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }
-
-  [[nodiscard]] const posix_spawnattr_t* get() const noexcept { return &attributes_; }
-
- private:
-  posix_spawnattr_t attributes_{};
-};
-
-/// A process and all that it starts, gone when this goes.
-class ProcessGroup {
- public:
-  explicit ProcessGroup(pid_t process) noexcept : process_(process) {}
-  ProcessGroup& operator=(ProcessGroup&&) = delete;
-  ~ProcessGroup() {
-    ::kill(-process_, SIGKILL);
-    if (!ended_) ::waitpid(process_, &status_, 0);  // it was just killed
-  }
-
-  [[nodiscard]] bool has_ended() {
-    if (!ended_) ended_ = ::waitpid(process_, &status_, WNOHANG) == process_;
-    return ended_;
-  }
-  [[nodiscard]] std::string failure() const {
-    if (WIFSIGNALED(status_)) return fmt::format("signal {}", WTERMSIG(status_));
-    const int status = WEXITSTATUS(status_);
-    return status == 0 ? std::string() : fmt::format("exit status {}", status);
-  }
-
- private:
-  pid_t process_;
-  int status_ = 0;
-  bool ended_ = false;
-};
-
 /// This program's environment, with English messages and temporary files in `folder`.
 std::vector<std::string> environment_in(const std::string& folder) {
   std::vector<std::string> variables{"LC_ALL=C", "TMPDIR=" + folder};
@@ -122,21 +66,14 @@ std::vector<std::string> environment_in(const std::string& folder) {
   return variables;
 }
 
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 pid_t spawn(std::vector<std::string> command, const PrivateFolder& folder, int output) {
   const SpawnActions actions(folder.fd(), output);
-  const SpawnAttributes attributes;
+  const core::SpawnAttributes attributes;
   auto variables = environment_in(folder.path());
   pid_t process = -1;
   const int status =
       ::posix_spawn(&process, command.front().c_str(), actions.get(), attributes.get(),
-                    pointers_to(command).data(), pointers_to(variables).data());
+                    core::pointers_to(command).data(), core::pointers_to(variables).data());
   if (status != 0) core::throw_thread_error("cannot start " + command.front(), status);
   return process;
 }
@@ -187,7 +124,7 @@ CompilerRun run_compiler(const std::vector<std::string>& command, const PrivateF
   check_errno(::pipe2(ends, O_CLOEXEC), "pipe2");
   const core::Fd reading(ends[0]);
   core::Fd writing(ends[1]);
-  ProcessGroup process(spawn(command, folder, writing.get()));
+  core::ProcessGroup process(spawn(command, folder, writing.get()));
   writing.reset();
   CompilerRun run;
   const auto deadline = core::Clock::now() + kLongestRun;
