@@ -24,6 +24,7 @@ namespace offload::client {
 namespace {
 
 constexpr int kFailed = 1;
+constexpr int kInvalid = 2;
 constexpr int kServerLate = 3;
 constexpr int kClientLate = 4;
 constexpr int kTooFew = 5;
@@ -167,6 +168,9 @@ int run(const Options& options, const std::vector<std::string>& command_line,
   if (failure.empty() && before) failure = take_server_share(options, *before, campaign);
   if (failure.empty()) {
     print_estimates(campaign, results.text());
+    if (campaign.runs.size() > 1) {
+      fmt::print(results.text(), "{}", line("Verification", "{}", verification_of(options)));
+    }
     if (campaign.search) print_search(campaign, *options.search, results.text());
     if (campaign.server) fmt::print(results.text(), "{}", make_text(*campaign.server));
     std::fflush(results.text());
@@ -188,6 +192,13 @@ int main(int argc, char** argv) {
     core::raise_descriptor_limit();  // a thread takes two, a connection one
     const auto parsed = client::parse_options(argc, argv);
     if (const auto* leave = std::get_if<cli::Leave>(&parsed)) return cli::leave(*leave);
-    return client::run(std::get<client::Options>(parsed), {argv, argv + argc}, signals);
+    try {
+      return client::run(std::get<client::Options>(parsed), {argv, argv + argc}, signals);
+    } catch (const client::InvalidInput& error) {
+      core::print_error("offload-client", error.what());
+      return client::kInvalid;
+    } catch (const core::Interrupted&) {
+      return client::kInterrupted;
+    }
   });
 }

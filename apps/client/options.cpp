@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cli/options.hpp"
+#include "core/escape.hpp"
 #include "core/units.hpp"
 
 namespace offload::client {
@@ -21,8 +22,8 @@ constexpr double kLongestWait = 86'400;
 constexpr core::Duration kDatagramTimeout = std::chrono::seconds(1);
 
 constexpr const char* kDescription =
-    "Load client: sends requests to an offload server, checks every byte of every response, and\n"
-    "reports throughput and latency.";
+    "Load client: sends requests to an offload server, checks every response, and reports\n"
+    "throughput and latency.";
 
 constexpr const char* kFooter =
     "\nBYTES may end in k, m or g (binary multiples), SECONDS in us, ms, s, m or h, RATE "
@@ -254,12 +255,32 @@ void add_content(cli::CommandLine& line, Options& options) {
                  "file:PATH, repeated as needed; without a size, send the file as the request")
       .default_str("random")
       .excludes(message);
-  cli::add(
+  const auto requests =
+      cli::add_text(line, "--requests FILE", options.requests_file,
+                    "Send the requests of this file, drawn by --seed: frames of the protocol, each "
+                    "request (4) followed by the response that is expected (5), or none of them")
+          .excludes(message)
+          .excludes(size)
+          .excludes(mix)
+          .excludes(uniform);
+  cli::add_flag(line, "--in-order", options.in_order,
+                "Send the requests of the file in their order on each connection, again and again")
+      .needs(requests);
+  const auto service = cli::add(
       line, "--service NAME", options.service,
       [](const std::string& name) { return service_named(name); },
       "one of " + cli::listed(service_names()),
-      "Expect the responses of this service of the server: " + cli::listed(service_names()))
-      .default_str(std::string(name_of(options.service)));
+      "Expect the responses of this service of the server: " + cli::listed(service_names()));
+  service.default_str(std::string(name_of(options.service)));
+  cli::add(line, "--verify HOW", options.verification, Verification::parse,
+           "one of builtin, none, length, length:BYTES, file:PATH, command:COMMAND, recorded",
+           "Check responses: builtin, every byte, as --service computes them; none, only that they "
+           "are responses of the protocol; length, that they have the length of the request, or "
+           "length:BYTES; file:PATH, that they are the content of this file; command:COMMAND, that "
+           "they are the output of this command of /bin/sh, which runs before the load, once for "
+           "each different request, with the request on its standard input; recorded, that they "
+           "are those in the file of --requests")
+      .default_str("builtin, or recorded with --requests");
 }
 
 void add_errors(cli::CommandLine& line, Options& options) {
@@ -317,6 +338,18 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
       return fmt::format("{} requires an open loop (--rate)", option);
     }
   }
+  const bool is_recorded = options.verification.kind == Verification::Kind::recorded;
+  if (is_recorded && options.requests_file.empty()) return "--verify recorded requires --requests";
+  for (const char* const option : {"--schedule", "--payload", "--size-file"}) {
+    if (!options.requests_file.empty() && line.has(option)) {
+      return fmt::format("--requests excludes {}", option);
+    }
+  }
+  for (const char* const option : {"--service", "--expected-response"}) {
+    if (line.has(option) && options.verification.kind != Verification::Kind::builtin) {
+      return fmt::format("--verify {} excludes {}", options.verification.text, option);
+    }
+  }
   if (line.has("--payload") && !options.has_sizes()) return "--payload requires a size (--size)";
   if (line.has("--warmup") && !options.duration && options.schedule.empty()) {
     return "--warmup requires --duration";
@@ -366,6 +399,12 @@ std::string contradiction_in(const cli::CommandLine& line, const Options& option
 
 }  // namespace
 
+std::string verification_of(const Options& options) {
+  if (options.expected_response) return "text of --expected-response";
+  if (!options.uses_service()) return core::escaped(options.verification.text);
+  return fmt::format("builtin (service {})", name_of(options.service));
+}
+
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
   cli::CommandLine line("offload-client", kDescription, kFooter);
@@ -378,6 +417,9 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_errors(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
+  if (!options.requests_file.empty() && !line.has("--verify") && !line.has("--service")) {
+    options.verification = *Verification::parse("recorded");
+  }
   if (options.quiet) options.log.level = "warning";
   if (options.udp && !line.has("--response-timeout")) options.response_timeout = kDatagramTimeout;
   if (const auto wrong = contradiction_in(line, options); !wrong.empty()) return line.refuse(wrong);

@@ -10,6 +10,7 @@
 #include "apps/client/requests/payload.hpp"
 #include "apps/client/requests/service.hpp"
 #include "apps/client/requests/size_mix.hpp"
+#include "apps/client/requests/verification.hpp"
 #include "cli/leave.hpp"
 #include "cli/log_options.hpp"
 #include "core/clock.hpp"
@@ -71,9 +72,12 @@ struct Options {
   std::optional<SizeMix> sizes;  ///< of --size, --mix, --uniform-size
   std::string sizes_text;        ///< as said
   std::string sizes_file;        ///< empty: none
+  std::string requests_file;     ///< of --requests; empty: none
+  bool in_order = false;         ///< its requests, otherwise drawn
   Payload payload;
   std::string payload_text = "random";
   Service service = Service::reverse;
+  Verification verification;
 
   bool count_errors = false;  ///< else the first one ends the run
   core::Duration response_timeout = core::seconds(30);
@@ -89,13 +93,21 @@ struct Options {
 
   /// Whether requests have sizes, and no text of --message-string.
   [[nodiscard]] bool has_sizes() const noexcept {
-    return sizes || !sizes_file.empty() || !schedule.empty() || payload.kind == Payload::Kind::file;
+    return sizes || !sizes_file.empty() || !schedule.empty() ||
+           payload.kind == Payload::Kind::file || !requests_file.empty();
+  }
+  /// Returns whether responses are compared with those of `service`.
+  [[nodiscard]] bool uses_service() const noexcept {
+    return !expected_response && verification.kind == Verification::Kind::builtin;
   }
   /// Returns whether requests become due by the clock.
   [[nodiscard]] bool is_open_loop() const noexcept {
     return rate || !schedule.empty() || search || (scan && scan->of == Scan::Of::rate);
   }
 };
+
+/// Returns how responses are checked, in words: "builtin (service reverse)", "length:40", ...
+std::string verification_of(const Options& options);
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);
 

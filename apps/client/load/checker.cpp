@@ -18,15 +18,24 @@ bool is_response(std::uint32_t id) noexcept {
          id == static_cast<std::uint32_t>(MessageId::client_request);
 }
 
-FrameView parse(std::span<const std::byte> stream, std::size_t expected_length) noexcept {
-  return protocol::parse_frame(
-      stream, static_cast<std::uint32_t>(std::max(expected_length, kMaxErrorLength)));
+std::size_t longest_of(const Expected& expected) noexcept {
+  return expected.length == Expected::kAnyLength ? kLongestMessage : expected.length;
 }
 
-bool equal(std::span<const std::byte> one, std::span<const std::byte> other) noexcept {
-  // An empty span may have a null pointer, which memcmp does not allow.
-  return one.size() == other.size() &&
-         (one.empty() || std::memcmp(one.data(), other.data(), one.size()) == 0);
+FrameView parse(std::span<const std::byte> stream, const Expected& expected) noexcept {
+  return protocol::parse_frame(
+      stream, static_cast<std::uint32_t>(std::max(longest_of(expected), kMaxErrorLength)));
+}
+
+bool is_right_length(std::size_t length, const Expected& expected) noexcept {
+  return length == expected.length || expected.length == Expected::kAnyLength;
+}
+
+bool is_right(std::span<const std::byte> payload, const Expected& expected) noexcept {
+  // No bytes may be expected, or none in particular, which memcmp does not allow.
+  return is_right_length(payload.size(), expected) &&
+         (expected.bytes == nullptr ||
+          std::memcmp(payload.data(), expected.bytes, payload.size()) == 0);
 }
 
 /// The first bytes from `offset` on, in hexadecimal.
@@ -57,12 +66,28 @@ std::string describe_server_error(std::span<const std::byte> payload) {
                      reason);
 }
 
-std::string describe_difference(std::span<const std::byte> payload,
-                                std::span<const std::byte> expected) {
-  const auto differing = std::mismatch(payload.begin(), payload.end(), expected.begin()).first;
+/// Describes a response of `length` bytes, of which `payload` has arrived.
+std::string describe_difference(std::span<const std::byte> payload, std::size_t length,
+                                const Expected& expected) {
+  if (expected.bytes == nullptr) {
+    const std::string begin = payload.empty() ? "" : "; it begins with " + hex(payload, 0);
+    return fmt::format("the response has {} bytes, expected {}{}", length, expected.length, begin);
+  }
+  const std::span right(expected.bytes, expected.length);
+  const auto differing = std::ranges::mismatch(payload, right).in1;
   const auto offset = static_cast<std::size_t>(differing - payload.begin());
-  return fmt::format("the response differs at offset {} of {}: expected {}, got {}", offset,
-                     expected.size(), hex(expected, offset), hex(payload, offset));
+  const auto shown = [offset](std::span<const std::byte> bytes) {
+    return offset < bytes.size() ? hex(bytes, offset) : std::string("nothing");
+  };
+  if (length == right.size()) {
+    return fmt::format("the response differs at offset {} of {}: expected {}, got {}", offset,
+                       length, shown(right), shown(payload));
+  }
+  const bool is_seen = !payload.empty() || length == 0;
+  return fmt::format("the response has {} bytes, expected {}{}", length, right.size(),
+                     is_seen ? fmt::format("; it differs at offset {}: expected {}, got {}", offset,
+                                           shown(right), shown(payload))
+                             : "");
 }
 
 /// A frame that is longer than the response may be is a response to something else.
@@ -71,11 +96,11 @@ ErrorKind kind_of_bad(Refusal reason) noexcept {
 }
 
 /// Judges an incomplete frame; a wrong one might never become complete.
-FrameCheck judge_part(std::span<const std::byte> stream, std::size_t expected_length) noexcept {
+FrameCheck judge_part(std::span<const std::byte> stream, const Expected& expected) noexcept {
   if (stream.size() < protocol::kFrameHeaderSize) return {};
   const auto header = FrameHeader::load(stream.data());
   if (is_response(header.msg_id)) {
-    if (header.length == expected_length) return {};
+    if (is_right_length(header.length, expected)) return {};
     return {FrameCheck::State::wrong, 0, ErrorKind::mismatch};
   }
   if (header.msg_id == static_cast<std::uint32_t>(MessageId::error)) return {};
@@ -90,37 +115,41 @@ Refusal code_of(std::span<const std::byte> payload) noexcept {
 
 }  // namespace
 
-FrameCheck judge(std::span<const std::byte> stream, std::span<const std::byte> expected) noexcept {
-  const FrameView view = parse(stream, expected.size());
+FrameCheck judge(std::span<const std::byte> stream, const Expected& expected) noexcept {
+  const FrameView view = parse(stream, expected);
   switch (view.state) {
     case FrameView::State::bad: return {FrameCheck::State::wrong, 0, kind_of_bad(view.reason)};
-    case FrameView::State::incomplete: return judge_part(stream, expected.size());
+    case FrameView::State::incomplete: return judge_part(stream, expected);
     case FrameView::State::complete: break;
   }
   if (is_response(static_cast<std::uint32_t>(view.id))) {
-    return {equal(view.payload, expected) ? FrameCheck::State::right : FrameCheck::State::wrong,
+    return {is_right(view.payload, expected) ? FrameCheck::State::right : FrameCheck::State::wrong,
             view.size()};
   }
   if (view.id != MessageId::error) return {FrameCheck::State::wrong, 0, ErrorKind::bad_frame};
   return {FrameCheck::State::refused, view.size(), kind_of(code_of(view.payload))};
 }
 
-std::string describe_fault(std::span<const std::byte> stream, std::span<const std::byte> expected) {
-  const FrameView view = parse(stream, expected.size());
-  if (view.state == FrameView::State::bad) {
-    return describe_bad_frame(stream, view.reason, expected.size());
+std::string describe_fault(std::span<const std::byte> stream, const Expected& expected) {
+  const FrameView view = parse(stream, expected);
+  const bool has_header = stream.size() >= protocol::kFrameHeaderSize;
+  const auto header = has_header ? FrameHeader::load(stream.data()) : FrameHeader{};
+  const bool is_too_long = view.state == FrameView::State::bad && has_header &&
+                           view.reason == Refusal::frame_too_long && is_response(header.msg_id) &&
+                           header.wire_size - protocol::kFrameHeaderSize == header.length &&
+                           expected.length != Expected::kAnyLength;
+  if (view.state == FrameView::State::bad && !is_too_long) {
+    return describe_bad_frame(stream, view.reason, longest_of(expected));
   }
-  const auto header = FrameHeader::load(stream.data());
   if (!is_response(header.msg_id)) {
     return view.id == MessageId::error
                ? describe_server_error(view.payload)
                : fmt::format("received a message of kind {}, expected a response (5)",
                              header.msg_id);
   }
-  if (header.length != expected.size()) {
-    return fmt::format("the response has {} bytes, expected {}", header.length, expected.size());
-  }
-  return describe_difference(view.payload, expected);
+  const auto arrived = stream.subspan(protocol::kFrameHeaderSize);
+  return describe_difference(arrived.first(std::min<std::size_t>(arrived.size(), header.length)),
+                             header.length, expected);
 }
 
 }  // namespace offload::client

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/client/load/errors.hpp"
+#include "apps/client/requests/verification.hpp"
 #include "protocol/frame.hpp"
 
 namespace offload::client {
@@ -27,12 +28,13 @@ struct FrameCheck {
 };
 
 /// Checks the frame at the front of `stream`, which must be a response (msg_id 5, or 4 as the
-/// reference server sends) with the payload `expected`. A wrong header is `wrong` before its
+/// reference server sends) with a payload as `expected` says. A wrong header is `wrong` before its
 /// payload has arrived.
-FrameCheck judge(std::span<const std::byte> stream, std::span<const std::byte> expected) noexcept;
+FrameCheck judge(std::span<const std::byte> stream, const Expected& expected) noexcept;
 
-/// Describes what is wrong with a stream that judge() found wrong or refused: the length, the first
-/// bytes that differ, the server's error message, ... One line of printable text.
-std::string describe_fault(std::span<const std::byte> stream, std::span<const std::byte> expected);
+/// Describes what is wrong with a stream that judge() found wrong or refused: the lengths, where
+/// the bytes begin to differ and the first of them, the server's error message, ... One line of
+/// printable text.
+std::string describe_fault(std::span<const std::byte> stream, const Expected& expected);
 
 }  // namespace offload::client

@@ -225,7 +225,7 @@ void DatagramFlow::take_again(std::uint64_t sequence) {
 }
 
 void DatagramFlow::take_answer(Slot& slot, std::span<const std::byte> frame) {
-  const auto expected = share_.pool.response(slot.request.number);
+  const Expected& expected = share_.pool.response(slot.request.number);
   const FrameCheck check = judge(frame, expected);
   const Pending request = slot.request;
   const bool is_whole = check.size == frame.size();

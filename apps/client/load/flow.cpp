@@ -67,7 +67,14 @@ std::uint64_t Flow::random() noexcept {
   return random_ >> 33;
 }
 
+std::uint32_t Flow::take_in_order(std::uint32_t count) noexcept {
+  const std::uint32_t first = next_in_order_;
+  next_in_order_ = (first + count) % share_.pool.size();
+  return first;
+}
+
 std::uint32_t Flow::choose() noexcept {
+  if (share_.plan.in_order) return take_in_order(1);
   constexpr double kDraws = std::uint64_t{1} << 31;
   const bool has_sizes = is_open_loop() && share_.plan.arrivals->has_sizes();
   const std::uint32_t size_class =
@@ -110,12 +117,16 @@ bool Flow::take_right(const Pending& request, std::uint64_t count) {
 }
 
 /// Counts what went wrong with `count` requests. Returns whether to go on, which ends here unless
-/// errors are counted. `request`, `what`: for the message, which is made for the first one alone.
+/// errors are counted. `request`, `what`: for the message, which is made for the first one and for
+/// the first wrong answer alone.
 bool Flow::count_error(ErrorKind kind, std::uint64_t count, std::uint64_t request,
                        const Describe& what) {
   share_.interval->errors.add(kind, count);
-  if (share_.fault.empty()) {
-    share_.fault = fmt::format("{}, request {}: {}", name_, request, what());
+  const bool is_first_wrong =
+      kind == ErrorKind::mismatch && !std::exchange(share_.has_wrong_answer, true);
+  if (share_.fault.empty() || is_first_wrong) {
+    std::string& text = share_.fault.empty() ? share_.fault : share_.wrong_answer;
+    text = fmt::format("{}, request {}: {}", name_, request, what());
   }
   if (!share_.plan.stop_on_error) return true;
   share_.is_stopped_by_fault = true;

@@ -51,8 +51,15 @@ class Flow : public core::ListNode<Flow> {
 
   [[nodiscard]] bool is_open_loop() const noexcept { return share_.pacer.has_value(); }
   std::uint64_t random() noexcept;
-  /// Chooses a request by the weights of the sizes, or the one that the schedule wants next.
+  /// Chooses a request by the weights of the sizes, or the one that the schedule wants next, or the
+  /// next in order.
   std::uint32_t choose() noexcept;
+  /// Returns the next request in order, and goes on by `count`, which is at least 1.
+  std::uint32_t take_in_order(std::uint32_t count) noexcept;
+  /// Returns the number of requests from the next one in order to the last one of the pool.
+  [[nodiscard]] std::uint32_t left_in_order() const noexcept {
+    return share_.pool.size() - next_in_order_;
+  }
   void begin_pending(Pending& request, std::uint32_t number);
 
   void count_answer() noexcept;
@@ -88,6 +95,7 @@ class Flow : public core::ListNode<Flow> {
  private:
   std::uint64_t random_;
   std::uint32_t number_;
+  std::uint32_t next_in_order_ = 0;
   bool over_ = false;
 };
 

@@ -76,22 +76,23 @@ void LoadConnection::start_batch(std::uint32_t count) {
     share_.next_check = std::min(share_.next_check, now_ + share_.plan.response_timeout);
   }
   share_.account_in_flight(now_);
-  if (share_.pool.class_count() == 1) {
-    add_run_of_one_size(count);
-  } else {
-    count = add_mixed(count);
-  }
+  count = share_.pool.class_count() == 1 ? add_run_of_one_size(count) : add_mixed(count);
   share_.in_flight += count;
   share_.interval->sent += count;
 }
 
 /// Chooses consecutive requests from a random number on, so that the server cannot predict them and
-/// they are one piece.
-void LoadConnection::add_run_of_one_size(std::uint32_t count) {
-  const auto first = static_cast<std::uint32_t>(random() % (share_.pool.count_of(0) - count + 1));
+/// they are one piece; in order, up to the last one. Returns how many.
+std::uint32_t LoadConnection::add_run_of_one_size(std::uint32_t count) {
+  const bool in_order = share_.plan.in_order;
+  if (in_order) count = std::min(count, left_in_order());
+  const auto first =
+      in_order ? take_in_order(count)
+               : static_cast<std::uint32_t>(random() % (share_.pool.count_of(0) - count + 1));
   const auto frames = share_.pool.frames(first, count);
   pieces_.push_back({const_cast<std::byte*>(frames.data()), frames.size()});
   for (std::uint32_t i = 0; i < count; ++i) add_pending(first + i);
+  return count;
 }
 
 /// Chooses each request by itself. Returns how many, which are fewer if they are long.
@@ -187,7 +188,7 @@ void LoadConnection::check_responses() {
   while (!received_.bytes().empty()) {
     if (in_flight() == 0) return take_unasked();
     const Pending& request = pending(completed_);
-    const auto expected = share_.pool.response(request.number);
+    const Expected& expected = share_.pool.response(request.number);
     const FrameCheck verdict = judge(received_.bytes(), expected);
     if (verdict.state == FrameCheck::State::incomplete) return;
     const bool goes_on = verdict.state == FrameCheck::State::right

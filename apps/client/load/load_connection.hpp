@@ -43,7 +43,7 @@ class LoadConnection final : progress::EventHandler, public Flow {
   void on_events(std::uint32_t epoll_events) override;
   void go_on() override;
   void start_batch(std::uint32_t count) override;
-  void add_run_of_one_size(std::uint32_t count);
+  std::uint32_t add_run_of_one_size(std::uint32_t count);
   std::uint32_t add_mixed(std::uint32_t count);
   void add_pending(std::uint32_t number) { begin_pending(pending(sent_++), number); }
   bool flush() override;

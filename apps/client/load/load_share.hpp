@@ -38,6 +38,7 @@ struct LoadPlan {
   std::uint32_t retries = 0;               ///< then: how often one without an answer is sent again
   bool stop_on_error = true;               ///< else errors are counted
   std::uint64_t seed = 0;  ///< of the choice of requests, with the connection's number
+  bool in_order = false;   ///< each connection sends the pool's requests in their order instead
   /// An open loop: the thread's requests become due by these, `requests` of them without a
   /// `duration`. None: a closed loop, where each connection always has as many in flight as it may.
   std::optional<Arrivals> arrivals;
@@ -91,7 +92,9 @@ struct LoadShare {
   core::TimePoint in_flight_since{};
   bool sending_ended = false;
   RequestLogWriter log;
-  std::string fault;  ///< the first one, for people; empty if there was none
+  std::string fault;         ///< the first one, for people; empty if there was none
+  std::string wrong_answer;  ///< the first one, if `fault` is something else
+  bool has_wrong_answer = false;
   bool is_stopped_by_fault = false;
 };
 

@@ -36,6 +36,9 @@ constexpr std::size_t kMostPieces = 256;
 /// away.
 constexpr core::Duration kSpin = std::chrono::microseconds(50);
 
+/// UDP has 16 bits for the length.
+constexpr std::size_t kLongestDatagram = 65'535;
+
 constexpr core::Duration kOfferAgain = std::chrono::milliseconds(1);
 
 std::uint32_t longest_batch(const RequestPool& pool) {
@@ -94,7 +97,10 @@ LoadThread::LoadThread(std::uint32_t number, std::uint32_t first_connection,
   share_.fault.reserve(kLongestFailure);
   // Edge-triggered, as it stays readable after a stop, for the other threads.
   share_.engine.watch(share_.control.stop_fd(), EPOLLIN | EPOLLET, stop_event_);
-  if (plan.udp) share_.datagrams.resize(DatagramFlow::receive_room(run.pool.longest_response()));
+  if (plan.udp) {
+    share_.datagrams.resize(
+        DatagramFlow::receive_room(std::min(run.pool.longest_response(), kLongestDatagram)));
+  }
   const std::size_t count = streams.size();
   flows_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {

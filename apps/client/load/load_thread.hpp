@@ -42,6 +42,8 @@ class alignas(core::kCacheLinePair) LoadThread final {
 
   /// The first fault, after run(); empty if there was none.
   [[nodiscard]] const std::string& fault() const noexcept { return share_.fault; }
+  /// The first wrong answer, if the first fault was something else; empty if there was none.
+  [[nodiscard]] const std::string& wrong_answer() const noexcept { return share_.wrong_answer; }
   /// The share of the time of sending that the thread worked or waited for a processor, 0 to 1,
   /// after run().
   [[nodiscard]] double busy() const noexcept { return busy_; }

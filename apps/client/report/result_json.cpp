@@ -56,8 +56,13 @@ Json json_of(const Options& options) {
       {"sizes", has_sizes ? text_or_null(options.sizes_text) : Json()},
       {"sizes_file", text_or_null(options.sizes_file)},
       {"message_length", has_sizes ? Json() : Json(options.message.size())},
-      {"payload", has_sizes ? Json(options.payload_text) : Json("message")},
-      {"service", name_of(options.service)},
+      {"requests_file", text_or_null(options.requests_file)},
+      {"in_order", options.in_order},
+      {"payload", !has_sizes                      ? Json("message")
+                  : options.requests_file.empty() ? Json(options.payload_text)
+                                                  : Json("file of requests")},
+      {"service", options.uses_service() ? Json(name_of(options.service)) : Json()},
+      {"verify", options.expected_response ? "text" : options.verification.text},
       {"reconnect_every", options.reconnect_every},
       {"on_error", options.count_errors ? "count" : "stop"},
       {"response_timeout_seconds", core::to_seconds(options.response_timeout)},

@@ -66,6 +66,7 @@ inline std::string make_table(const RunResult& result) {
                       line("Rx Data rate (GiB/s)", "{:.6f}", result.rx_gib_per_second()) +
                       line("IO rate (MIOP/s)", "{:.6f}", result.million_operations_per_second()) +
                       line("Valid responses", "{}", total.valid);
+  if (!result.verification.empty()) table += line("Verification", "{}", result.verification);
   if (result.udp) {
     table += line("Datagrams", "{}",
                   fmt::format("{} sent, {} answered, {} lost, {} duplicates, {} late, {} wrong, {} "

@@ -19,6 +19,8 @@ constexpr std::size_t kMostOfClass = 256;
 constexpr std::size_t kLeastOfClass = 2;
 constexpr std::size_t kUsualMemory = std::size_t{64} << 20;
 constexpr std::size_t kMostMemory = std::size_t{1} << 30;
+/// The room for responses that is allocated at once.
+constexpr std::size_t kResponseBlock = std::size_t{64} << 10;
 
 void fill_random(std::span<std::byte> bytes, std::mt19937_64& random) {
   std::uint64_t word = 0;
@@ -60,41 +62,70 @@ std::size_t count_of_classes(const SizeMix& sizes) {
 
 }  // namespace
 
-void RequestPool::begin_class(std::uint32_t count, std::size_t frame_size,
-                              std::size_t response_size, double share_end) {
+void RequestPool::begin_class(std::uint32_t count, std::size_t frame_size, double share_end) {
   classes_.push_back({static_cast<std::uint32_t>(entries_.size()), count, share_end});
   frames_.emplace_back().reserve(count * frame_size);
-  responses_.emplace_back().reserve(count * response_size);
-  shortest_frame_ = std::min(shortest_frame_, frame_size);
-  longest_frame_ = std::max(longest_frame_, frame_size);
-  longest_response_ = std::max(longest_response_, response_size);
 }
 
-/// To the class that was begun last.
-void RequestPool::add(std::span<const std::byte> request, std::span<const std::byte> response) {
-  const auto frame = protocol::make_frame(protocol::MessageId::client_request, request);
-  auto& frames = frames_.back();
-  auto& responses = responses_.back();
-  entries_.push_back({frames.data() + frames.size(), responses.data() + responses.size(),
-                      static_cast<std::uint32_t>(frame.size()),
-                      static_cast<std::uint32_t>(response.size())});
-  frames.insert(frames.end(), frame.begin(), frame.end());
-  responses.insert(responses.end(), response.begin(), response.end());
+/// To the class that was begun last, which has room for it.
+void RequestPool::add(std::span<const std::byte> request, const Expected& response) {
+  add_entry(protocol::make_frame(protocol::MessageId::client_request, request), keep(response));
 }
 
-RequestPool RequestPool::same(std::span<const std::byte> text,
-                              std::span<const std::byte> response) {
+/// Adds request `number` once more, to the class that was begun last.
+void RequestPool::repeat(std::uint32_t number) {
+  add_entry(frames(number, 1), entries_[number].response);
+}
+
+void RequestPool::add_entry(std::span<const std::byte> frame, const Expected& response) {
+  auto& memory = frames_.back();
+  entries_.push_back(
+      {memory.data() + memory.size(), response, static_cast<std::uint32_t>(frame.size())});
+  memory.insert(memory.end(), frame.begin(), frame.end());
+  shortest_frame_ = std::min(shortest_frame_, frame.size());
+  longest_frame_ = std::max(longest_frame_, frame.size());
+  const bool is_any = response.length == Expected::kAnyLength;
+  longest_response_ =
+      std::max<std::size_t>(longest_response_, is_any ? kLongestMessage : response.length);
+}
+
+/// Returns `response` with a copy of its bytes that stays; that of the last response if it is the
+/// same.
+Expected RequestPool::keep(const Expected& response) {
+  if (response.bytes == nullptr) return response;
+  const std::span bytes(response.bytes, response.length);
+  if (!entries_.empty()) {
+    const Expected& last = entries_.back().response;
+    if (std::ranges::equal(bytes, std::span(last.bytes, last.length))) return last;
+  }
+  response_bytes_ += bytes.size();
+  if (response_bytes_ > kMostMemory) {
+    throw core::Error(core::ErrorCode::no_memory,
+                      "the expected responses need more than 1 GiB of memory; send fewer or "
+                      "shorter requests");
+  }
+  if (responses_.empty() ||
+      responses_.back().capacity() - responses_.back().size() < bytes.size()) {
+    responses_.emplace_back().reserve(std::max(bytes.size(), kResponseBlock));
+  }
+  auto& memory = responses_.back();
+  const auto* const place = memory.data() + memory.size();
+  memory.insert(memory.end(), bytes.begin(), bytes.end());
+  return std::span(place, bytes.size());
+}
+
+RequestPool RequestPool::same(std::span<const std::byte> text, const Expected& response) {
   const std::size_t frame_size = protocol::kFrameHeaderSize + text.size();
-  const std::size_t count =
-      std::clamp(kUsualMemory / (frame_size + response.size()), kLeastOfClass, kMostOfClass);
+  const std::size_t count = std::clamp(kUsualMemory / frame_size, kLeastOfClass, kMostOfClass);
   RequestPool pool;
-  pool.begin_class(static_cast<std::uint32_t>(count), frame_size, response.size(), 1);
+  pool.begin_class(static_cast<std::uint32_t>(count), frame_size, 1);
   for (std::size_t i = 0; i < count; ++i) pool.add(text, response);
   return pool;
 }
 
-RequestPool RequestPool::of_sizes(const SizeMix& sizes, const Payload& payload, Service service) {
+RequestPool RequestPool::of_sizes(const SizeMix& sizes, const Payload& payload, Answers answers) {
   const std::size_t count = count_of_classes(sizes);
+  const std::size_t different = std::min(count, answers.most_of_class(sizes.size()));
   const double weights =
       std::accumulate(sizes.begin(), sizes.end(), 0.0,
                       [](double sum, const SizeShare& share) { return sum + share.weight; });
@@ -104,16 +135,49 @@ RequestPool RequestPool::of_sizes(const SizeMix& sizes, const Payload& payload, 
   for (const SizeShare& size : sizes) {
     share += size.weight / weights;
     std::vector<std::byte> request(size.bytes);
+    const auto first = static_cast<std::uint32_t>(pool.entries_.size());
+    pool.begin_class(static_cast<std::uint32_t>(count), protocol::kFrameHeaderSize + request.size(),
+                     share);
     for (std::size_t i = 0; i < count; ++i) {
-      fill(request, payload, random);
-      const auto response = expected_response(service, request);
-      if (i == 0) {
-        pool.begin_class(static_cast<std::uint32_t>(count),
-                         protocol::kFrameHeaderSize + request.size(), response.size(), share);
+      if (i >= different) {
+        pool.repeat(first + static_cast<std::uint32_t>(i % different));
+        continue;
       }
-      pool.add(request, response);
+      fill(request, payload, random);
+      pool.add(request, answers.to(request));
     }
   }
+  return pool;
+}
+
+RequestPool RequestPool::recorded(const Recording& recording, Answers answers) {
+  const auto& pairs = recording.pairs;
+  const auto size_of = [](const Recording::Pair& pair) {
+    return protocol::kFrameHeaderSize + pair.request.size();
+  };
+  std::size_t bytes = 0;
+  for (const auto& pair : pairs) bytes += size_of(pair);
+  const bool is_one_size = std::ranges::all_of(
+      pairs, [&](const auto& pair) { return size_of(pair) == size_of(pairs.front()); });
+  // A batch is not longer than a class, so a class of a few requests has them several times.
+  const std::size_t rounds =
+      is_one_size
+          ? std::clamp<std::size_t>(std::min(kMostOfClass / pairs.size(), kUsualMemory / bytes), 1,
+                                    kMostOfClass)
+          : 1;
+  const auto count = static_cast<std::uint32_t>(pairs.size());
+  RequestPool pool;
+  pool.begin_class(is_one_size ? static_cast<std::uint32_t>(count * rounds) : 1, 0, 1);
+  pool.frames_.back().reserve(bytes * rounds);
+  for (const auto& pair : pairs) {
+    const Expected& expected =
+        answers.are_recorded() ? Expected(pair.response) : answers.to(pair.request);
+    pool.add(pair.request, expected);
+  }
+  for (std::uint32_t i = 0; i < count * (rounds - 1); ++i) pool.repeat(i);
+  if (is_one_size) return pool;
+  pool.classes_.clear();
+  for (std::uint32_t i = 0; i < count; ++i) pool.classes_.push_back({i, 1, (i + 1.0) / count});
   return pool;
 }
 

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "apps/client/requests/payload.hpp"
-#include "apps/client/requests/service.hpp"
+#include "apps/client/requests/recording.hpp"
 #include "apps/client/requests/size_mix.hpp"
+#include "apps/client/requests/verification.hpp"
 
 namespace offload::client {
 
@@ -17,14 +18,21 @@ namespace offload::client {
 class RequestPool {
  public:
   /// Every request is `text` and gets `response`.
-  static RequestPool same(std::span<const std::byte> text, std::span<const std::byte> response);
+  static RequestPool same(std::span<const std::byte> text, const Expected& response);
 
   /// A class for each size of `sizes`, in their order, of different requests if `payload` is
   /// random: kMostOfClass, or fewer if all would take more than 64 MiB, but at least 2. The same in
   /// each run, so that a failure can be repeated. Throws Error (no_memory) if that takes more than
   /// 1 GiB.
-  static RequestPool of_sizes(const SizeMix& sizes, const Payload& payload, Service service);
+  static RequestPool of_sizes(const SizeMix& sizes, const Payload& payload, Answers answers);
 
+  /// The requests of `recording`, in its order: request number i is that of number i modulo the
+  /// recording's. They get the recorded responses, or those of `answers` unless these are recorded.
+  static RequestPool recorded(const Recording& recording, Answers answers);
+
+  [[nodiscard]] std::uint32_t size() const noexcept {
+    return static_cast<std::uint32_t>(entries_.size());
+  }
   [[nodiscard]] std::uint32_t class_count() const noexcept {
     return static_cast<std::uint32_t>(classes_.size());
   }
@@ -43,9 +51,9 @@ class RequestPool {
                                                   std::uint32_t count) const noexcept {
     return {entries_[first].frame, std::size_t{entries_[first].frame_size} * count};
   }
-  /// The expected payload of the response to request `number`.
-  [[nodiscard]] std::span<const std::byte> response(std::uint32_t number) const noexcept {
-    return {entries_[number].response, entries_[number].response_size};
+  /// Returns the condition for the payload of the response to request `number`.
+  [[nodiscard]] const Expected& response(std::uint32_t number) const noexcept {
+    return entries_[number].response;
   }
   /// Bytes of the payload of request `number`.
   [[nodiscard]] std::uint32_t request_length(std::uint32_t number) const noexcept;
@@ -63,17 +71,18 @@ class RequestPool {
   };
   struct Entry {
     const std::byte* frame;
-    const std::byte* response;
+    Expected response;
     std::uint32_t frame_size;
-    std::uint32_t response_size;
   };
-  /// One allocation a class, which stays where it is.
+  /// Allocations that stay where they are: one a class for frames, and as many as responses need.
   using Memory = std::vector<std::vector<std::byte>>;
 
   RequestPool() = default;
-  void begin_class(std::uint32_t count, std::size_t frame_size, std::size_t response_size,
-                   double share_end);
-  void add(std::span<const std::byte> request, std::span<const std::byte> response);
+  void begin_class(std::uint32_t count, std::size_t frame_size, double share_end);
+  void add(std::span<const std::byte> request, const Expected& response);
+  void repeat(std::uint32_t number);
+  void add_entry(std::span<const std::byte> frame, const Expected& response);
+  Expected keep(const Expected& response);
 
   std::vector<Class> classes_;
   std::vector<Entry> entries_;
@@ -82,6 +91,7 @@ class RequestPool {
   std::size_t shortest_frame_ = SIZE_MAX;
   std::size_t longest_frame_ = 0;
   std::size_t longest_response_ = 0;
+  std::size_t response_bytes_ = 0;  ///< of all responses
 };
 
 }  // namespace offload::client

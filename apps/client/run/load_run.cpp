@@ -1,5 +1,7 @@
 #include "apps/client/run/load_run.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,6 +11,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "apps/client/load/connector.hpp"
 #include "apps/client/load/datagram_flow.hpp"
@@ -43,17 +46,29 @@ std::optional<SizeMix> sizes_of(const Options& options, const std::optional<Sche
   return SizeMix{{static_cast<std::uint32_t>(payload.content.size()), 1}};
 }
 
-RequestPool make_pool(const Options& options, const std::optional<Schedule>& schedule) {
+RequestPool make_pool(const Options& options, const std::optional<Schedule>& schedule,
+                      const core::Signals& signals) {
   Payload payload = options.payload;
   payload.load();
+  Answers answers(options.verification, options.service, signals);
+  if (!options.requests_file.empty()) {
+    const Recording recording = Recording::read(options.requests_file);
+    if (answers.are_recorded() && !recording.has_responses) {
+      throw InvalidInput(
+          fmt::format("'{}' has no responses: say by --verify how to check those of "
+                      "the server",
+                      options.requests_file));
+    }
+    return RequestPool::recorded(recording, std::move(answers));
+  }
   if (const auto sizes = sizes_of(options, schedule, payload)) {
-    return RequestPool::of_sizes(*sizes, payload, options.service);
+    return RequestPool::of_sizes(*sizes, payload, std::move(answers));
   }
   const auto message = std::as_bytes(std::span(options.message));
   if (options.expected_response) {
     return RequestPool::same(message, std::as_bytes(std::span(*options.expected_response)));
   }
-  return RequestPool::same(message, expected_response(options.service, message));
+  return RequestPool::same(message, answers.to(message));
 }
 
 std::optional<net::TlsContext> make_tls(const Options& options) {
@@ -124,6 +139,7 @@ LoadPlan make_plan(const Options& options, const RunSetting& setting) {
   plan.retries = options.udp_retries;
   plan.stop_on_error = !options.count_errors;
   plan.seed = options.seed;
+  plan.in_order = options.in_order;
   plan.lag_tolerance = options.lag_tolerance;
   return plan;
 }
@@ -292,7 +308,9 @@ LoadVerdict verdict_of(const RunResult& result, const Options& options, const Lo
 void collect(RunResult& result, const LoadThreads& threads, TimeLine& time_line) {
   for (std::size_t i = 0; i < threads.size(); ++i) {
     threads[i]->recorder().take_rest([&](const Interval& interval) { time_line.add(i, interval); });
-    if (!threads[i]->fault().empty()) result.faults.push_back(threads[i]->fault());
+    for (const auto& fault : {threads[i]->fault(), threads[i]->wrong_answer()}) {
+      if (!fault.empty()) result.faults.push_back(fault);
+    }
     result.busy = std::max(result.busy, threads[i]->busy());
   }
   time_line.finish();
@@ -315,7 +333,7 @@ Duration duration_of(const RunResult& result, const Options& options, TimePoint 
 Load::Load(const Options& options, const core::Signals& signals)
     : schedule(options.schedule.empty() ? std::nullopt
                                         : std::optional(Schedule::read(options.schedule))),
-      pool(make_pool(options, schedule)),
+      pool(make_pool(options, schedule, signals)),
       target{resolve_by(Clock::now() + options.connect_timeout, options.server_address,
                         options.server_port, signals),
              make_tls(options)} {}
@@ -325,6 +343,7 @@ RunResult run_load(const Options& options, const RunSetting& setting, const Load
   RunResult result;
   result.setting = setting;
   result.udp = options.udp;
+  result.verification = verification_of(options);
   Connected connected;
   if (!load.target.addresses.empty()) {
     connected = options.udp ? open_all(options, setting, load)

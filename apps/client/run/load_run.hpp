@@ -16,9 +16,8 @@ namespace offload::client {
 /// The state that the runs of a command share, made once.
 struct Load {
   /// Waits for the server's name to be known, for --connect-timeout; if a signal comes first, the
-  /// target has no address. Throws Error: for a name that stays unknown, a file that cannot be
-  /// read,
-  /// ...
+  /// target has no address. Throws Error for a name that stays unknown, a file that cannot be read,
+  /// ...; core::Interrupted if a signal comes while a command of --verify runs.
   Load(const Options& options, const core::Signals& signals);
 
   std::optional<Schedule> schedule;

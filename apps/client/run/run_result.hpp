@@ -43,6 +43,7 @@ struct RunResult {
   LoadVerdict verdict;
   double busy = 0;                  ///< of the busiest load thread, 0 to 1
   std::vector<std::string> faults;  ///< the first of each thread
+  std::string verification;         ///< how responses were checked; empty: unknown
   bool udp = false;
   bool interrupted = false;  ///< by SIGINT or SIGTERM
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Makes a table for the service lookup (its README.md has the format).
 
-usage: make_table.py FILE --random COUNT [--seed SEED]
-       make_table.py FILE < PAIRS       (lines of KEY VALUE, decimal or 0x...)
+usage: make_table.py FILE --random COUNT [--seed SEED] [--requests REQUESTS]
+       make_table.py FILE [--requests REQUESTS] < PAIRS       (lines of KEY VALUE, decimal or 0x...)
+
+REQUESTS: a file for offload-client --requests, with 10,000 requests and their answers; every second key is in the table.
 """
 import argparse
 import random
@@ -11,6 +13,7 @@ import sys
 
 MAGIC = b"lookup-1"
 NO_KEY = 2**64 - 1
+REQUEST, RESPONSE = 4, 5  # kinds of frames (docs/reference/wire-protocol.md)
 
 
 def random_pairs(count, seed=1):
@@ -41,8 +44,23 @@ def write_table(path, pairs):
         file.write(b"".join(struct.pack("<QQ", key, value) for key, value in pairs.items()))
 
 
+def frame(kind, payload):
+    return struct.pack(">III", 12 + len(payload), kind, len(payload)) + payload
+
+
+def write_requests(path, pairs, seed, count=10_000):
+    source = random.Random(seed)
+    known = list(pairs)
+    with open(path, "wb") as file:
+        for number in range(count):
+            key = source.choice(known) if known and number % 2 else source.getrandbits(64)
+            answer = struct.pack("<IQ", key in pairs, pairs.get(key, 0))
+            file.write(frame(REQUEST, struct.pack("<Q", key)) + frame(RESPONSE, answer))
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage:")[1].strip())
+    parser.add_argument("--requests")
     parser.add_argument("file")
     parser.add_argument("--random", type=int, metavar="COUNT")
     parser.add_argument("--seed", type=int, default=1)
@@ -50,6 +68,8 @@ def main():
     pairs = (read_pairs(sys.stdin) if arguments.random is None
              else random_pairs(arguments.random, arguments.seed))
     write_table(arguments.file, pairs)
+    if arguments.requests:
+        write_requests(arguments.requests, pairs, arguments.seed)
 
 
 if __name__ == "__main__":

@@ -68,10 +68,52 @@ TEST(Checker, AMismatchShowsOffsetExpectedAndGot) {
 }
 
 TEST(Checker, AnotherLengthIsWrongBeforeThePayloadIsThere) {
-  EXPECT_EQ(fault_of(response("olle"), "olleh"), "the response has 4 bytes, expected 5");
+  EXPECT_EQ(
+      fault_of(response("olle"), "olleh"),
+      "the response has 4 bytes, expected 5; it differs at offset 4: expected 68, got nothing");
+  EXPECT_EQ(fault_of(response("oxleh!"), "olleh"),
+            "the response has 6 bytes, expected 5; it differs at offset 1: expected 6c 6c 65 68, "
+            "got 78 6c 65 68 21");
+  EXPECT_EQ(
+      fault_of(response(""), "olleh"),
+      "the response has 0 bytes, expected 5; it differs at offset 0: expected 6f 6c 6c 65 68, "
+      "got nothing");
   auto longer = response("olleh!");
   longer.resize(protocol::kFrameHeaderSize);
   EXPECT_EQ(fault_of(longer, "olleh"), "the response has 6 bytes, expected 5");
+}
+
+TEST(Checker, AResponseLongerThanAnErrorMayBeIsShown) {
+  EXPECT_EQ(fault_of(response("X" + std::string(5000, '.')), "olleh"),
+            "the response has 5001 bytes, expected 5; it differs at offset 0: "
+            "expected 6f 6c 6c 65 68, got 58 2e 2e 2e 2e 2e 2e 2e ...");
+}
+
+TEST(Checker, TheLengthAloneMayBeExpected) {
+  const auto expected = Expected::of_length(5);
+  EXPECT_EQ(judge(response("olleh"), expected).state, State::right);
+  EXPECT_EQ(judge(response("other"), expected).state, State::right);
+  for (const std::string_view payload : {"", "olle", "olleh!"}) {
+    const auto verdict = judge(response(payload), expected);
+    EXPECT_EQ(verdict.state, State::wrong);
+    EXPECT_EQ(verdict.error, ErrorKind::mismatch);
+  }
+  EXPECT_EQ(describe_fault(response("olle"), expected),
+            "the response has 4 bytes, expected 5; it begins with 6f 6c 6c 65");
+}
+
+TEST(Checker, AnyResponseMayBeExpectedButNoOtherFrame) {
+  const auto expected = Expected::of_length(Expected::kAnyLength);
+  const auto longest = response(std::string(kLongestMessage, 'x'));
+  EXPECT_EQ(judge(longest, expected).state, State::right);
+  EXPECT_EQ(judge(std::span(longest).first(100'000), expected).state, State::incomplete);
+  EXPECT_EQ(judge(response(""), expected).state, State::right);
+  EXPECT_EQ(judge(response("", MessageId::hello), expected).error, ErrorKind::bad_frame);
+  EXPECT_EQ(judge(protocol::make_error_frame(protocol::Refusal::worker_failed, ""), expected).state,
+            State::refused);
+  const Bytes nonsense(12, std::byte{0x7f});
+  EXPECT_EQ(judge(nonsense, expected).state, State::wrong);
+  EXPECT_FALSE(describe_fault(nonsense, expected).empty());
 }
 
 TEST(Checker, AnAbsurdSizeIsWrongAtOnce) {

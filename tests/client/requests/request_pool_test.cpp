@@ -23,6 +23,11 @@ protocol::FrameView request_of(const RequestPool& pool, std::uint32_t number) {
   return protocol::parse_frame(pool.frames(number, 1), std::uint32_t{16} << 20);
 }
 
+std::span<const std::byte> answer_of(const RequestPool& pool, std::uint32_t number) {
+  const Expected& expected = pool.response(number);
+  return {expected.bytes, expected.length};
+}
+
 std::vector<std::byte> backwards(std::span<const std::byte> bytes) {
   return {bytes.rbegin(), bytes.rend()};
 }
@@ -39,7 +44,7 @@ TEST(RequestPool, SameTextEverywhere) {
     ASSERT_EQ(frame.state, protocol::FrameView::State::complete);
     EXPECT_EQ(frame.id, protocol::MessageId::client_request);
     EXPECT_TRUE(std::ranges::equal(frame.payload, std::as_bytes(std::span(text))));
-    EXPECT_TRUE(std::ranges::equal(pool.response(number), std::as_bytes(std::span(answer))));
+    EXPECT_TRUE(std::ranges::equal(answer_of(pool, number), std::as_bytes(std::span(answer))));
   }
 }
 
@@ -51,7 +56,7 @@ TEST(RequestPool, RandomRequestsDifferAndHaveTheirResponses) {
     for (std::uint32_t number = 0; number < pool.count_of(0); ++number) {
       const auto frame = request_of(pool, number);
       ASSERT_EQ(frame.payload.size(), size);
-      EXPECT_TRUE(std::ranges::equal(backwards(frame.payload), pool.response(number)));
+      EXPECT_TRUE(std::ranges::equal(backwards(frame.payload), answer_of(pool, number)));
       seen.insert(backwards(frame.payload));
     }
     EXPECT_EQ(seen.size(), pool.count_of(0));
@@ -62,7 +67,7 @@ TEST(RequestPool, EmptyRequests) {
   const auto pool = pool_of(0, Service::reverse);
   EXPECT_EQ(pool.shortest_frame(), protocol::kFrameHeaderSize);
   EXPECT_TRUE(request_of(pool, 0).payload.empty());
-  EXPECT_TRUE(pool.response(pool.count_of(0) - 1).empty());
+  EXPECT_TRUE(answer_of(pool, pool.count_of(0) - 1).empty());
 }
 
 TEST(RequestPool, LargestRequestsAreFewButNotOne) {
@@ -70,7 +75,7 @@ TEST(RequestPool, LargestRequestsAreFewButNotOne) {
   const auto pool = pool_of(kSize, Service::echo);
   ASSERT_EQ(pool.count_of(0), 2U);
   EXPECT_FALSE(std::ranges::equal(request_of(pool, 0).payload, request_of(pool, 1).payload));
-  EXPECT_TRUE(std::ranges::equal(request_of(pool, 1).payload, pool.response(1)));
+  EXPECT_TRUE(std::ranges::equal(request_of(pool, 1).payload, answer_of(pool, 1)));
 }
 
 TEST(RequestPool, NeighboursAreOnePiece) {
@@ -96,7 +101,7 @@ TEST(RequestPool, EachSizeIsAClassDrawnByItsWeight) {
     for (const std::uint32_t number : {pool.first_of(size_class), last}) {
       EXPECT_EQ(pool.request_length(number), lengths[size_class]);
       EXPECT_TRUE(
-          std::ranges::equal(backwards(request_of(pool, number).payload), pool.response(number)));
+          std::ranges::equal(backwards(request_of(pool, number).payload), answer_of(pool, number)));
     }
   }
   EXPECT_EQ(pool.shortest_frame(), protocol::kFrameHeaderSize);
@@ -108,6 +113,46 @@ TEST(RequestPool, AMixThatDoesNotFitIsRefused) {
   for (std::uint32_t i = 0; i < 20; ++i) mix.push_back({(std::uint32_t{16} << 20) - i, 1});
   EXPECT_EQ(support::thrown_by([&] { RequestPool::of_sizes(mix, {}, Service::echo); }).code(),
             core::ErrorCode::no_memory);
+}
+
+RequestPool recorded(const std::vector<std::string_view>& requests) {
+  std::vector<std::byte> content;
+  for (const auto text : requests) {
+    for (const auto id :
+         {protocol::MessageId::client_request, protocol::MessageId::client_response}) {
+      const auto frame = protocol::make_frame(id, support::bytes_of(text));
+      content.insert(content.end(), frame.begin(), frame.end());
+    }
+  }
+  const core::Signals signals;
+  return RequestPool::recorded(
+      Recording::parse(content, "file"),
+      Answers(*Verification::parse("recorded"), Service::reverse, signals));
+}
+
+TEST(RequestPool, RecordedRequestsOfOneSizeAreAClassThatHasThemSeveralTimes) {
+  const auto pool = recorded({"abc", "def", "ghi"});
+  ASSERT_EQ(pool.class_count(), 1U);
+  EXPECT_EQ(pool.count_of(0), pool.size());
+  EXPECT_EQ(pool.size(), 255U);
+  for (std::uint32_t i = 0; i < pool.size(); ++i) {
+    const auto text = support::bytes_of(std::string_view("abcdefghi").substr(i % 3 * 3, 3));
+    EXPECT_TRUE(std::ranges::equal(request_of(pool, i).payload, text));
+    EXPECT_TRUE(std::ranges::equal(answer_of(pool, i), text));
+  }
+  EXPECT_EQ(pool.frames(0, 255).size(), 255U * 15);
+}
+
+TEST(RequestPool, RecordedRequestsOfSeveralSizesAreDrawnOneByOne) {
+  const auto pool = recorded({"abc", "", "abc", "d"});
+  ASSERT_EQ(pool.class_count(), 4U);
+  EXPECT_EQ(pool.size(), 4U);
+  EXPECT_EQ(pool.class_at(0.24), 0U);
+  EXPECT_EQ(pool.class_at(0.26), 1U);
+  EXPECT_EQ(pool.class_at(1), 3U);
+  EXPECT_TRUE(std::ranges::equal(request_of(pool, 3).payload, support::bytes_of("d")));
+  EXPECT_EQ(answer_of(pool, 0).data(), answer_of(pool, 0).data());
+  EXPECT_EQ(pool.longest_response(), 3U);
 }
 
 TEST(RequestPool, APayloadIsRepeatedAsNeeded) {
