@@ -28,7 +28,8 @@ FrameView parse(std::span<const std::byte> stream, const Expected& expected) noe
 }
 
 bool is_right_length(std::size_t length, const Expected& expected) noexcept {
-  return length == expected.length || expected.length == Expected::kAnyLength;
+  return length == expected.length ||
+         (expected.length == Expected::kAnyLength && length <= kLongestMessage);
 }
 
 bool is_right(std::span<const std::byte> payload, const Expected& expected) noexcept {
@@ -113,9 +114,9 @@ Refusal code_of(std::span<const std::byte> payload) noexcept {
   return static_cast<Refusal>(protocol::load_big_endian<std::uint32_t>(payload.data()));
 }
 
-}  // namespace
-
-FrameCheck judge(std::span<const std::byte> stream, const Expected& expected) noexcept {
+/// Does the work of judge() for a stream that does not begin with a right response.
+[[gnu::noinline]] FrameCheck judge_other(std::span<const std::byte> stream,
+                                         const Expected& expected) noexcept {
   const FrameView view = parse(stream, expected);
   switch (view.state) {
     case FrameView::State::bad: return {FrameCheck::State::wrong, 0, kind_of_bad(view.reason)};
@@ -123,11 +124,25 @@ FrameCheck judge(std::span<const std::byte> stream, const Expected& expected) no
     case FrameView::State::complete: break;
   }
   if (is_response(static_cast<std::uint32_t>(view.id))) {
-    return {is_right(view.payload, expected) ? FrameCheck::State::right : FrameCheck::State::wrong,
-            view.size()};
+    return {FrameCheck::State::wrong, view.size()};
   }
   if (view.id != MessageId::error) return {FrameCheck::State::wrong, 0, ErrorKind::bad_frame};
   return {FrameCheck::State::refused, view.size(), kind_of(code_of(view.payload))};
+}
+
+}  // namespace
+
+FrameCheck judge(std::span<const std::byte> stream, const Expected& expected) noexcept {
+  if (stream.size() >= protocol::kFrameHeaderSize) [[likely]] {
+    const auto header = FrameHeader::load(stream.data());
+    const auto arrived = stream.subspan(protocol::kFrameHeaderSize);
+    if (is_response(header.msg_id) && header.length <= arrived.size() &&
+        header.wire_size == protocol::kFrameHeaderSize + header.length &&
+        is_right(arrived.first(header.length), expected)) {
+      return {FrameCheck::State::right, protocol::kFrameHeaderSize + header.length};
+    }
+  }
+  return judge_other(stream, expected);
 }
 
 std::string describe_fault(std::span<const std::byte> stream, const Expected& expected) {
