@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "cli/options.hpp"
-#include "core/escape.hpp"
 #include "core/units.hpp"
 
 namespace offload::client {
@@ -283,6 +282,16 @@ void add_content(cli::CommandLine& line, Options& options) {
       .default_str("builtin, or recorded with --requests");
 }
 
+void add_kinds(cli::CommandLine& line, Options& options) {
+  cli::add_each(
+      line, "--kind NAME:KEY=VALUE,...", options.kinds, Kind::parse,
+      "a name and keys, such as lookup:port=12346,weight=9,size=64,verify=length:12",
+      "Send a kind of requests beside others, each with its own results; may be repeated. "
+      "Keys: port; weight, its share of --rate and of the connections; size, or requests, "
+      "a file as of --requests; service, or, as the last one, verify. What is not given "
+      "is as the other options say");
+}
+
 void add_errors(cli::CommandLine& line, Options& options) {
   line.begin_group("Errors");
   const auto read = [](const std::string& name) -> std::optional<bool> {
@@ -354,6 +363,11 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
   if (line.has("--warmup") && !options.duration && options.schedule.empty()) {
     return "--warmup requires --duration";
   }
+  for (const char* const option : {"--schedule", "--message-string"}) {
+    if (!options.kinds.empty() && line.has(option))
+      return fmt::format("--kind excludes {}", option);
+  }
+  if (const auto wrong = options.wrong_kinds(); !wrong.empty()) return wrong;
   for (const char* const option : {"--repeat", "--scan", "--search"}) {
     if (options.start_at && line.has(option)) return fmt::format("--start-at excludes {}", option);
   }
@@ -399,12 +413,6 @@ std::string contradiction_in(const cli::CommandLine& line, const Options& option
 
 }  // namespace
 
-std::string verification_of(const Options& options) {
-  if (options.expected_response) return "text of --expected-response";
-  if (!options.uses_service()) return core::escaped(options.verification.text);
-  return fmt::format("builtin (service {})", name_of(options.service));
-}
-
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
   cli::CommandLine line("offload-client", kDescription, kFooter);
@@ -414,6 +422,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_load(line, options);
   add_runs(line, options);
   add_content(line, options);
+  add_kinds(line, options);
   add_errors(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;

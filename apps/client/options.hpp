@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/client/requests/arrivals.hpp"
+#include "apps/client/requests/kind.hpp"
 #include "apps/client/requests/payload.hpp"
 #include "apps/client/requests/service.hpp"
 #include "apps/client/requests/size_mix.hpp"
@@ -78,6 +79,7 @@ struct Options {
   std::string payload_text = "random";
   Service service = Service::reverse;
   Verification verification;
+  std::vector<Kind> kinds;  ///< empty: one kind, as the members above say
 
   bool count_errors = false;  ///< else the first one ends the run
   core::Duration response_timeout = core::seconds(30);
@@ -100,6 +102,10 @@ struct Options {
   [[nodiscard]] bool uses_service() const noexcept {
     return !expected_response && verification.kind == Verification::Kind::builtin;
   }
+  /// Returns these options with the requests, the port and the verification of a kind, and no kinds.
+  [[nodiscard]] Options of_kind(const Kind& kind) const;
+  /// Returns why the kinds contradict each other or the rest; empty if they do not.
+  [[nodiscard]] std::string wrong_kinds() const;
   /// Returns whether requests become due by the clock.
   [[nodiscard]] bool is_open_loop() const noexcept {
     return rate || !schedule.empty() || search || (scan && scan->of == Scan::Of::rate);

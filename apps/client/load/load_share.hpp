@@ -52,6 +52,7 @@ struct LoadRunContext {
   RunControl& control;
   RequestLog* log = nullptr;  ///< null: none
   std::size_t address = 0;    ///< of the target's, the one that the first connection has
+  std::string name = {};      ///< of the kind of requests, for messages; empty: there is one kind
 };
 
 /// The longest batch, in bytes: all its requests have one time stamp, so a longer one would blur

@@ -104,8 +104,8 @@ LoadThread::LoadThread(std::uint32_t number, std::uint32_t first_connection,
   const std::size_t count = streams.size();
   flows_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::string name = count == 1 ? fmt::format("thread {}", number)
-                                        : fmt::format("thread {}, connection {}", number, i);
+    std::string name = fmt::format("{}{}thread {}", run.name, run.name.empty() ? "" : ", ", number);
+    if (count != 1) name += fmt::format(", connection {}", i);
     const auto of_all = static_cast<std::uint32_t>(first_connection + i);
     if (plan.udp) {
       flows_.push_back(std::make_unique<DatagramFlow>(name, of_all, streams[i].release(), share_));

@@ -35,6 +35,8 @@ std::optional<std::string> arrivals_of(const Options& options) {
 
 Json json_of(const Options& options) {
   const bool has_sizes = options.has_sizes();
+  Json kinds = Json::array();
+  for (const Kind& kind : options.kinds) kinds.push_back(kind.text);
   const bool has_count = !options.duration && options.schedule.empty();
   return {
       {"server_ip_address", options.server_address},
@@ -63,6 +65,7 @@ Json json_of(const Options& options) {
                                                   : Json("file of requests")},
       {"service", options.uses_service() ? Json(name_of(options.service)) : Json()},
       {"verify", options.expected_response ? "text" : options.verification.text},
+      {"kinds", kinds},
       {"reconnect_every", options.reconnect_every},
       {"on_error", options.count_errors ? "count" : "stop"},
       {"response_timeout_seconds", core::to_seconds(options.response_timeout)},
@@ -123,6 +126,36 @@ results::Run run_of(const RunResult& result, const Options& options) {
     if (!open_loop) interval.response_time_us.reset();
   }
   return run;
+}
+
+Json latency_of(const metrics::LatencyHistogram& histogram) {
+  Json latency = {{"count", histogram.count()}};
+  for (const auto& [name, value] : histogram.summary()) latency[name] = value;
+  return latency;
+}
+
+Json kinds_of(const RunResult& result, bool open_loop) {
+  Json kinds = Json::array();
+  for (const KindResult& kind : result.kinds) {
+    const Interval& total = *kind.total;
+    Json errors = Json::object();
+    total.errors.for_each(
+        [&](std::string_view name, std::uint64_t count) { errors[name] = count; });
+    kinds.push_back(
+        {{"name", kind.name},
+         {"server_ip_port", kind.port},
+         {"share", kind.share},
+         {"connections", kind.connections},
+         {"offered_per_second", number_or_null(kind.rate)},
+         {"valid_per_second",
+          per_second(static_cast<double>(total.valid - total.valid_after_end), result.duration)},
+         {"operation_count", total.answered},
+         {"valid_responses", total.valid},
+         {"errors", errors},
+         {"service_time_us", latency_of(total.service)},
+         {"response_time_us", open_loop ? latency_of(total.response) : Json()}});
+  }
+  return kinds;
 }
 
 Json search_of(const Campaign& campaign, const Options& options) {
@@ -207,6 +240,9 @@ Json make_json(const Options& options, const Campaign& campaign,
         name, results::RepeatEstimate{estimate.middle, estimate.low, estimate.high});
   }
   Json json = results::result_json(result);
+  for (std::size_t i = 0; i < campaign.runs.size(); ++i) {
+    json["runs"][i]["kinds"] = kinds_of(campaign.runs[i], options.is_open_loop());
+  }
   json["options"] = json_of(options);
   json["search"] = search_of(campaign, options);
   json["server"] = server_of(campaign);

@@ -55,6 +55,25 @@ inline std::string percentiles(const std::string& name,
                   core::to_micros(histogram.percentile(0.99)), core::to_micros(histogram.max())));
 }
 
+/// A line for each kind of requests; empty if there is one kind.
+inline std::string kinds_of(const RunResult& result) {
+  if (result.kinds.empty()) return {};
+  const bool both = result.total->response.count() != 0;
+  std::string text = fmt::format("{:<20}{:>7}{:>14}{:>14}{:>14}{:>10}\n",
+                                 both ? "Kind (response time)" : "Kind (service time)", "port",
+                                 "valid/s", "p50 (us)", "p99 (us)", "errors");
+  for (const KindResult& kind : result.kinds) {
+    const Interval& total = *kind.total;
+    const auto& latency = both ? total.response : total.service;
+    text += fmt::format(
+        "  {:<18}{:>7}{:>14.1f}{:>14}{:>14}{:>10}\n", kind.name, kind.port,
+        per_second(static_cast<double>(total.valid - total.valid_after_end), result.duration),
+        text_of(results::Statistic::p50, latency), text_of(results::Statistic::p99, latency),
+        total.errors.total());
+  }
+  return text;
+}
+
 /// A run as text: one "name: value" a line, then the latencies side by side, then the verdict. The
 /// first five names are those of DOCA's dpu_gpu_remote_offload client, so that scripts that parse
 /// its output can parse this.
@@ -87,6 +106,7 @@ inline std::string make_table(const RunResult& result) {
   }
   table += percentiles("Connect time (us)", total.connect);
   table += percentiles("Schedule lag (us)", total.lag);
+  table += kinds_of(result);
   if (!result.verdict.text.empty()) table += line("Verdict", "{}", result.verdict.text);
   return table;
 }

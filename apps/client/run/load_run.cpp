@@ -71,6 +71,23 @@ RequestPool make_pool(const Options& options, const std::optional<Schedule>& sch
   return RequestPool::same(message, answers.to(message));
 }
 
+/// The parts of a load, without their targets.
+std::vector<Load::Part> make_parts(const Options& options, const std::optional<Schedule>& schedule,
+                                   const core::Signals& signals) {
+  std::vector<Load::Part> parts;
+  if (options.kinds.empty()) {
+    parts.push_back({"", options.server_port, 1, make_pool(options, schedule, signals)});
+  }
+  double weights = 0;
+  for (const Kind& kind : options.kinds) weights += kind.weight;
+  for (const Kind& kind : options.kinds) {
+    const Options own = options.of_kind(kind);
+    parts.push_back(
+        {kind.name, own.server_port, kind.weight / weights, make_pool(own, schedule, signals)});
+  }
+  return parts;
+}
+
 std::optional<net::TlsContext> make_tls(const Options& options) {
   if (!options.tls) return std::nullopt;
   std::optional<net::TlsCertificate> own;
@@ -92,12 +109,11 @@ struct Connected {
   std::string fault;          ///< why
 };
 
-/// The connections of all threads; fewer if a signal arrived.
-Connected connect_all(const Options& options, const Target& target, const core::Signals& signals,
-                      metrics::LatencyHistogram& times) {
+/// Makes `wanted` connections; fewer if a signal arrived.
+Connected connect_all(const Options& options, const Target& target, std::size_t wanted,
+                      const core::Signals& signals, metrics::LatencyHistogram& times) {
   Connector connector(target, Clock::now() + options.connect_timeout, signals);
   Connected connected;
-  const std::size_t wanted = connection_count(options);
   while (connected.streams.size() < wanted) {
     try {
       net::Stream stream = connector.connect();
@@ -115,14 +131,36 @@ Connected connect_all(const Options& options, const Target& target, const core::
   return connected;
 }
 
-/// The sockets of all threads, with --udp; where they send to is not asked.
-Connected open_all(const Options& options, const RunSetting& setting, const Load& load) {
+/// Makes `wanted` sockets, with --udp; where they send to is not asked.
+Connected open_all(const RunSetting& setting, const Load::Part& part, std::size_t wanted) {
   Connected opened;
-  while (opened.streams.size() < connection_count(options)) {
+  while (opened.streams.size() < wanted) {
     opened.streams.emplace_back(open_datagram_socket(
-        load.target.addresses.front(), load.pool.longest_frame(), setting.max_concurrent_messages));
+        part.target.addresses.front(), part.pool.longest_frame(), setting.max_concurrent_messages));
   }
   return opened;
+}
+
+/// Returns the number of connections of each part: its share of all, and at least one.
+std::vector<std::size_t> split_connections(const Options& options, const Load& load) {
+  const std::size_t all = connection_count(options);
+  std::vector<std::size_t> counts;
+  std::size_t given = 0;
+  for (const auto& part : load.parts) {
+    const auto share = static_cast<std::size_t>(static_cast<double>(all) * part.share);
+    counts.push_back(std::max<std::size_t>(share, 1));
+    given += counts.back();
+  }
+  const auto lacks = [&](std::size_t i) {
+    return static_cast<double>(all) * load.parts[i].share - static_cast<double>(counts[i]);
+  };
+  for (; given < all; ++given) {
+    std::size_t most = 0;
+    for (std::size_t i = 1; i < counts.size(); ++i) most = lacks(i) > lacks(most) ? i : most;
+    ++counts[most];
+  }
+  for (; given > all; --given) --*std::ranges::max_element(counts);
+  return counts;
 }
 
 LoadPlan make_plan(const Options& options, const RunSetting& setting) {
@@ -144,15 +182,16 @@ LoadPlan make_plan(const Options& options, const RunSetting& setting) {
   return plan;
 }
 
-/// Those of thread `number` of `threads`.
+/// Those of thread `number` of the `threads` of a part, whose first one is thread `first` of all.
+/// `setting`: the part's.
 std::optional<Arrivals> make_arrivals(const Options& options, const RunSetting& setting,
-                                      const Load& load, std::uint32_t number,
-                                      std::uint32_t threads) {
+                                      const Load& load, std::uint32_t number, std::uint32_t threads,
+                                      std::size_t first) {
   if (load.schedule) return Arrivals::replay(load.schedule->requests, number, threads);
   if (!setting.rate) return std::nullopt;
   const double rate = *setting.rate / threads;
   if (options.arrivals == ArrivalKind::poisson) {
-    return Arrivals::poisson(rate, options.seed * kThreadsOfASeed + number);
+    return Arrivals::poisson(rate, options.seed * kThreadsOfASeed + first + number);
   }
   // Threads take turns; clients with other seeds are as far from these as they can be.
   const double phase = std::fmod(static_cast<double>(options.seed) * kGoldenRatio, 1.0);
@@ -165,26 +204,72 @@ std::uint64_t requests_of(const Options& options, const Load& load, std::uint32_
   return options.iteration_count * connections;
 }
 
-/// Spread evenly; the first threads have one more if it does not come out even.
-LoadThreads make_threads(const Options& options, const RunSetting& setting, const Load& load,
-                         std::vector<net::Stream> streams, const LoadRunContext& context) {
+/// Adds the threads of a part. `streams`: spread evenly; the first threads have one more if they
+/// are no multiple. `first`: the number of the first connection. `setting`: the part's.
+void add_threads(LoadThreads& threads, const Options& options, const RunSetting& setting,
+                 const Load& load, std::vector<net::Stream> streams, std::uint32_t first,
+                 const LoadRunContext& context) {
   LoadPlan plan = make_plan(options, setting);
   const auto count =
       static_cast<std::uint32_t>(std::min<std::size_t>(options.thread_count, streams.size()));
-  LoadThreads threads;
-  std::uint32_t first = 0;
+  const std::size_t first_thread = threads.size();
   auto next = std::make_move_iterator(streams.begin());
   for (std::uint32_t number = 0; number < count; ++number) {
     const auto left = static_cast<std::uint32_t>(std::make_move_iterator(streams.end()) - next);
     const std::uint32_t share = (left + count - number - 1) / (count - number);
-    plan.arrivals = make_arrivals(options, setting, load, number, count);
+    plan.arrivals = make_arrivals(options, setting, load, number, count, first_thread);
     if (plan.arrivals) plan.requests = requests_of(options, load, share);
-    threads.push_back(std::make_unique<LoadThread>(
-        number, first, std::vector<net::Stream>(next, next + share), plan, context));
+    threads.push_back(
+        std::make_unique<LoadThread>(static_cast<std::uint32_t>(first_thread) + number, first,
+                                     std::vector<net::Stream>(next, next + share), plan, context));
     first += share;
     next += share;
   }
-  return threads;
+}
+
+/// The threads of a run, and the part that each belongs to.
+struct Prepared {
+  LoadThreads threads;
+  std::vector<std::size_t> parts;
+  std::size_t connections = 0;  ///< made or given up
+};
+
+/// Connects and makes the threads of all parts; fewer if a signal arrived. Adds to `result` which
+/// connections failed, and the kinds.
+Prepared prepare(RunResult& result, const Options& options, const RunSetting& setting,
+                 const Load& load, const core::Signals& signals, RunControl& control,
+                 RequestLog* log) {
+  const auto counts = split_connections(options, load);
+  Prepared prepared;
+  for (std::size_t i = 0; i < load.parts.size(); ++i) {
+    const Load::Part& part = load.parts[i];
+    if (part.target.addresses.empty()) return prepared;
+    RunSetting own = setting;
+    if (own.rate) *own.rate *= part.share;
+    Connected connected =
+        options.udp ? open_all(setting, part, counts[i])
+                    : connect_all(options, part.target, counts[i], signals, result.total->connect);
+    if (connected.missing != 0) {
+      result.total->errors.add(ErrorKind::never_connected, connected.missing);
+      result.faults.push_back(connected.fault);
+    }
+    if (!part.name.empty()) {
+      result.kinds.push_back({part.name, part.port, part.share, own.rate, counts[i]});
+    }
+    const std::size_t made = connected.streams.size() + connected.missing;
+    add_threads(prepared.threads, options, own, load, std::move(connected.streams),
+                static_cast<std::uint32_t>(prepared.connections),
+                {.pool = part.pool,
+                 .target = part.target,
+                 .control = control,
+                 .log = log,
+                 .address = connected.address,
+                 .name = part.name});
+    prepared.parts.resize(prepared.threads.size(), i);
+    prepared.connections += made;
+    if (made < counts[i]) return prepared;
+  }
+  return prepared;
 }
 
 void run_thread(LoadThread& thread, RunControl& control, bool stop_on_fault) {
@@ -304,6 +389,15 @@ LoadVerdict verdict_of(const RunResult& result, const Options& options, const Lo
   return judge_load(result.load_seen(offered_rate(result.setting, load), options.lag_tolerance));
 }
 
+/// "12345", or "12345, 12346" of several kinds.
+std::string ports_of(const Load& load) {
+  std::string text;
+  for (const auto& part : load.parts) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", part.port);
+  }
+  return text;
+}
+
 /// After the threads have ended.
 void collect(RunResult& result, const LoadThreads& threads, TimeLine& time_line) {
   for (std::size_t i = 0; i < threads.size(); ++i) {
@@ -333,10 +427,13 @@ Duration duration_of(const RunResult& result, const Options& options, TimePoint 
 Load::Load(const Options& options, const core::Signals& signals)
     : schedule(options.schedule.empty() ? std::nullopt
                                         : std::optional(Schedule::read(options.schedule))),
-      pool(make_pool(options, schedule, signals)),
-      target{resolve_by(Clock::now() + options.connect_timeout, options.server_address,
-                        options.server_port, signals),
-             make_tls(options)} {}
+      parts(make_parts(options, schedule, signals)) {
+  const auto deadline = Clock::now() + options.connect_timeout;
+  for (Part& part : parts) {
+    part.target = {resolve_by(deadline, options.server_address, part.port, signals),
+                   make_tls(options)};
+  }
+}
 
 RunResult run_load(const Options& options, const RunSetting& setting, const Load& load,
                    core::Signals& signals, const RunObserver& observer) {
@@ -344,32 +441,20 @@ RunResult run_load(const Options& options, const RunSetting& setting, const Load
   result.setting = setting;
   result.udp = options.udp;
   result.verification = verification_of(options);
-  Connected connected;
-  if (!load.target.addresses.empty()) {
-    connected = options.udp ? open_all(options, setting, load)
-                            : connect_all(options, load.target, signals, result.total->connect);
-  }
-  if (connected.streams.size() + connected.missing < connection_count(options)) {
+  RunControl control;
+  const Prepared prepared = prepare(result, options, setting, load, signals, control, observer.log);
+  const LoadThreads& threads = prepared.threads;
+  if (prepared.connections < connection_count(options)) {
     result.interrupted = signals.take() != 0;
     result.verdict = verdict_of(result, options, load);
     return result;
   }
-  if (connected.missing != 0) {
-    result.total->errors.add(ErrorKind::never_connected, connected.missing);
-    result.faults.push_back(connected.fault);
-  }
-  core::log_info("{} connected to {} port {}{}", connected.streams.size(), options.server_address,
-                 options.server_port,
+  core::log_info("{} connected to {} port {}{}",
+                 prepared.connections - result.total->errors.of(ErrorKind::never_connected),
+                 options.server_address, ports_of(load),
                  options.tls   ? " with TLS"
                  : options.udp ? " by UDP"
                                : "");
-  RunControl control;
-  const auto threads = make_threads(options, setting, load, std::move(connected.streams),
-                                    {.pool = load.pool,
-                                     .target = load.target,
-                                     .control = control,
-                                     .log = observer.log,
-                                     .address = connected.address});
   TimePoint start;
   std::unique_ptr<TimeLine> time_line;
   {
@@ -385,7 +470,11 @@ RunResult run_load(const Options& options, const RunSetting& setting, const Load
                         result.started_at_unix_s - *options.start_at);
     }
     time_line =
-        std::make_unique<TimeLine>(start, options.warmup, threads.size(), observer.on_second);
+        std::make_unique<TimeLine>(start, options.warmup, threads.size(), observer.on_second,
+                                   [&](std::size_t thread, const Interval& interval) {
+                                     if (result.kinds.empty()) return;
+                                     result.kinds[prepared.parts[thread]].total->merge(interval);
+                                   });
     running.start(start);
     watch.run(*time_line);
     result.interrupted = watch.interrupted();

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "apps/client/load/connect_attempt.hpp"
 #include "apps/client/load/request_log.hpp"
@@ -20,9 +23,17 @@ struct Load {
   /// ...; core::Interrupted if a signal comes while a command of --verify runs.
   Load(const Options& options, const core::Signals& signals);
 
+  /// The requests of a kind, and where they go.
+  struct Part {
+    std::string name;  ///< empty: there is one kind
+    std::uint16_t port = 0;
+    double share = 1;  ///< of the load
+    RequestPool pool;
+    Target target{};
+  };
+
   std::optional<Schedule> schedule;
-  RequestPool pool;
-  Target target;
+  std::vector<Part> parts;  ///< at least one
 };
 
 /// Is told about the progress of a run, on the thread that calls run_load().

@@ -30,6 +30,16 @@ struct RunSetting {
   std::uint32_t max_concurrent_messages = 0;
 };
 
+/// The outcome of a kind of requests in a load of several.
+struct KindResult {
+  std::string name;
+  std::uint16_t port = 0;
+  double share = 1;            ///< of the rate, and about that of the connections
+  std::optional<double> rate;  ///< requests a second; none: a closed loop
+  std::uint64_t connections = 0;
+  std::unique_ptr<Interval> total = std::make_unique<Interval>();
+};
+
 /// The outcome of a run. Where it says nothing else, without the warm-up.
 struct RunResult {
   RunSetting setting;
@@ -40,6 +50,7 @@ struct RunResult {
   std::uint64_t unanswered = 0;  ///< requests sent and not answered, those of the warm-up included
   std::unique_ptr<Interval> total = std::make_unique<Interval>();
   std::vector<results::RunInterval> seconds;  ///< with response times in any loop
+  std::vector<KindResult> kinds;              ///< empty if there is one kind
   LoadVerdict verdict;
   double busy = 0;                  ///< of the busiest load thread, 0 to 1
   std::vector<std::string> faults;  ///< the first of each thread

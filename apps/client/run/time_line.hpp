@@ -39,10 +39,15 @@ class TimeLine {
   using OnSecond = std::function<void(const results::RunInterval&)>;
 
   /// `threads`: how many record. `on_second`: called for each second once it is complete.
-  TimeLine(core::TimePoint start, core::Duration warmup, std::size_t threads, OnSecond on_second)
+  /// `on_measured`: called for each interval after the warm-up, with the number of its thread.
+  using OnMeasured = std::function<void(std::size_t thread, const Interval& interval)>;
+  TimeLine(
+      core::TimePoint start, core::Duration warmup, std::size_t threads, OnSecond on_second,
+      OnMeasured on_measured = [](std::size_t, const Interval&) {})
       : start_(start),
         measured_from_(start + warmup),
         on_second_(std::move(on_second)),
+        on_measured_(std::move(on_measured)),
         last_of_thread_(threads, -1) {}
 
   /// Adds an interval of thread number `thread`. One that comes after its second was completed
@@ -51,6 +56,7 @@ class TimeLine {
     if (interval.is_empty()) return;  // what a thread ends with
     if (interval.begin < measured_from_) return warmup_total_->merge(interval);
     total_->merge(interval);
+    on_measured_(thread, interval);
     const std::int64_t index = (interval.begin - measured_from_) / kSecond;
     auto& second = open_[std::max(index, completed_ + 1)];
     if (!second) second = std::make_unique<Interval>();
@@ -87,6 +93,7 @@ class TimeLine {
   core::TimePoint start_;
   core::TimePoint measured_from_;
   OnSecond on_second_;
+  OnMeasured on_measured_;
   std::vector<std::int64_t> last_of_thread_;  ///< the last second of which each has told
   std::map<std::int64_t, std::unique_ptr<Interval>> open_;
   std::int64_t completed_ = -1;

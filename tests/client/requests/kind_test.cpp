@@ -1,0 +1,63 @@
+#include "apps/client/requests/kind.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace offload::client {
+namespace {
+
+TEST(Kind, HasTheKeysThatAreGiven) {
+  const auto plain = Kind::parse("a");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->name, "a");
+  EXPECT_EQ(plain->weight, 1);
+  EXPECT_FALSE(plain->port || plain->sizes || plain->service || plain->verification);
+  const auto full = Kind::parse("look-up_2:port=7000,weight=0.5,size=4k,service=echo");
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->name, "look-up_2");
+  EXPECT_EQ(full->port, 7000);
+  EXPECT_EQ(full->weight, 0.5);
+  EXPECT_EQ(full->sizes->front().bytes, 4096U);
+  EXPECT_EQ(full->service, Service::echo);
+  EXPECT_EQ(full->text, "look-up_2:port=7000,weight=0.5,size=4k,service=echo");
+}
+
+TEST(Kind, ACommandMayHaveCommas) {
+  const auto kind = Kind::parse("a:requests=file,verify=command:tr a,b c=d");
+  ASSERT_TRUE(kind);
+  EXPECT_EQ(kind->requests_file, "file");
+  EXPECT_EQ(kind->verification->argument, "tr a,b c=d");
+}
+
+TEST(Kind, OtherTextsAreRefused) {
+  for (const std::string text : {"",
+                                 ":",
+                                 "a b",
+                                 "a:port",
+                                 "a:port=",
+                                 "a:port=0",
+                                 "a:port=70000",
+                                 "a:weight=0",
+                                 "a:weight=-1",
+                                 "a:weight=nan",
+                                 "a:weight=inf",
+                                 "a:size=17m",
+                                 "a:size=",
+                                 "a:service=upper",
+                                 "a:verify=all",
+                                 "a:requests=",
+                                 "a:other=1",
+                                 "a:=1",
+                                 "a:size=1,requests=f",
+                                 "a:verify=recorded",
+                                 "a:service=echo,verify=none",
+                                 "a:port=1,,weight=1",
+                                 "\xc3\xa4"}) {
+    EXPECT_FALSE(Kind::parse(text)) << text;
+  }
+  EXPECT_FALSE(Kind::parse(std::string(65, 'a')));
+}
+
+}  // namespace
+}  // namespace offload::client
