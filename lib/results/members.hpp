@@ -85,6 +85,8 @@ void describe(auto visit, Of<Run> auto& run) {
   visit("rx_bytes", run.rx_bytes);
   visit("tx_data_rate_gib_s", run.tx_data_rate_gib_s);
   visit("rx_data_rate_gib_s", run.rx_data_rate_gib_s);
+  visit.extra("tx_wire_rate_gib_s", run.tx_wire_rate_gib_s);
+  visit.extra("rx_wire_rate_gib_s", run.rx_wire_rate_gib_s);
   visit("io_rate_miops", run.io_rate_miops);
   visit("errors", run.errors, kMostMembers);
   visit.extra("datagrams", run.datagrams);

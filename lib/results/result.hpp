@@ -75,10 +75,12 @@ struct Run {
   std::uint64_t operation_count = 0;
   std::uint64_t valid_responses = 0;
   std::uint64_t unanswered_requests = 0;
-  std::uint64_t tx_bytes = 0;
+  std::uint64_t tx_bytes = 0;  ///< on the wire, with the headers of frames
   std::uint64_t rx_bytes = 0;
-  double tx_data_rate_gib_s = 0;
+  double tx_data_rate_gib_s = 0;  ///< of payloads
   double rx_data_rate_gib_s = 0;
+  std::optional<double> tx_wire_rate_gib_s;  ///< nothing in a result that was read
+  std::optional<double> rx_wire_rate_gib_s;
   double io_rate_miops = 0;
   Counts errors;                    ///< by kind
   std::optional<Counts> datagrams;  ///< of UDP, else empty; nothing in a merged result

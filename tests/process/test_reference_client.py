@@ -86,6 +86,20 @@ def test_the_clients_statistics_have_the_reference_clients_names(stage):
                          "Rx Data rate (GiB/s)", "IO rate (MIOP/s)"]
 
 
+def test_the_clients_data_rates_are_those_of_payloads(stage, tmp_path):
+    """As in the reference client's statistics: 5 bytes an operation for "hello", not the 17 of its frame."""
+    server, _ = stage.pair()
+    client = stage.run_client(server, "-i", 1000, "-m", "hello", "-e", "olleh", "--output", tmp_path / "r.json")
+    run, = json.loads((tmp_path / "r.json").read_text())["runs"]
+    gib = run["duration_seconds"] * 2**30
+    for way in "tx", "rx":
+        assert run[f"{way}_data_rate_gib_s"] * gib == pytest.approx(5 * 1000)
+        assert run[f"{way}_wire_rate_gib_s"] * gib == pytest.approx(17 * 1000) == run[f"{way}_bytes"]
+    printed = statistics(client)
+    assert printed["Tx Data rate (GiB/s)"] == pytest.approx(run["tx_data_rate_gib_s"], abs=1e-6)
+    assert printed["Rx Data rate (GiB/s)"] == pytest.approx(run["rx_data_rate_gib_s"], abs=1e-6)
+
+
 class ReferenceServer(threading.Thread):
     """DOCA's server as it appears on the wire, for one client: answers with msg_id 4, not 5.
     `broken`: the number of a response in which one bit is wrong."""

@@ -237,6 +237,7 @@ void DatagramFlow::take_answer(Slot& slot, std::span<const std::byte> frame) {
   }
   count_answer();
   const bool is_refusal = check.state == FrameCheck::State::refused && is_whole;
+  if (is_refusal) share_.interval->rx_error_bytes += check.size - protocol::kFrameHeaderSize;
   const ErrorKind kind =
       is_refusal || check.state == FrameCheck::State::wrong ? check.error : ErrorKind::bad_frame;
   log(request, kind);

@@ -19,6 +19,7 @@ struct IntervalCounts {
   std::uint64_t valid = 0;        ///< right responses, in time
   std::uint64_t tx_bytes = 0;     ///< on the wire, frame headers included
   std::uint64_t rx_bytes = 0;
+  std::uint64_t rx_error_bytes = 0;  ///< of these, payloads of error frames
   // Of these, what came after the end of sending: the rate of a load with a duration is without it.
   std::uint64_t answered_after_end = 0;
   std::uint64_t valid_after_end = 0;
@@ -67,6 +68,7 @@ struct Interval : IntervalCounts {
     valid += other.valid;
     tx_bytes += other.tx_bytes;
     rx_bytes += other.rx_bytes;
+    rx_error_bytes += other.rx_error_bytes;
     answered_after_end += other.answered_after_end;
     valid_after_end += other.valid_after_end;
     rx_bytes_after_end += other.rx_bytes_after_end;

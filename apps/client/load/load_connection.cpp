@@ -213,6 +213,9 @@ bool LoadConnection::complete_wrong(const Pending& request, const FrameCheck& ve
   ++completed_;
   --share_.in_flight;
   count_answer();
+  if (verdict.state == FrameCheck::State::refused) {
+    share_.interval->rx_error_bytes += verdict.size - protocol::kFrameHeaderSize;
+  }
   const auto what = [&] {
     return describe_fault(received_.bytes(), share_.pool.response(request.number));
   };
@@ -231,6 +234,7 @@ void LoadConnection::take_unasked() {
     return lose(ErrorKind::bad_frame, [] { return "the server sent data without a request"; });
   }
   told_why_ = true;
+  share_.interval->rx_error_bytes += verdict.size;  // with a header that no answer accounts for
   count_error(verdict.error, 1, completed_, [&] { return describe_fault(received_.bytes(), {}); });
   received_.consume(verdict.size);
 }

@@ -91,6 +91,8 @@ results::Run run_of(const RunResult& result, const Options& options) {
   run.rx_bytes = total.rx_bytes;
   run.tx_data_rate_gib_s = result.tx_gib_per_second();
   run.rx_data_rate_gib_s = result.rx_gib_per_second();
+  run.tx_wire_rate_gib_s = result.tx_wire_gib_per_second();
+  run.rx_wire_rate_gib_s = result.rx_wire_gib_per_second();
   run.io_rate_miops = result.million_operations_per_second();
   total.errors.for_each(
       [&](std::string_view name, std::uint64_t count) { run.errors.emplace_back(name, count); });

@@ -79,12 +79,16 @@ inline std::string kinds_of(const RunResult& result) {
 /// its output can parse this.
 inline std::string make_table(const RunResult& result) {
   const Interval& total = *result.total;
-  std::string table = line("Duration (seconds)", "{:.6f}", core::to_seconds(result.duration)) +
-                      line("Operation count", "{}", total.answered) +
-                      line("Tx Data rate (GiB/s)", "{:.6f}", result.tx_gib_per_second()) +
-                      line("Rx Data rate (GiB/s)", "{:.6f}", result.rx_gib_per_second()) +
-                      line("IO rate (MIOP/s)", "{:.6f}", result.million_operations_per_second()) +
-                      line("Valid responses", "{}", total.valid);
+  std::string table =
+      line("Duration (seconds)", "{:.6f}", core::to_seconds(result.duration)) +
+      line("Operation count", "{}", total.answered) +
+      line("Tx Data rate (GiB/s)", "{:.6f}", result.tx_gib_per_second()) +
+      line("Rx Data rate (GiB/s)", "{:.6f}", result.rx_gib_per_second()) +
+      line("IO rate (MIOP/s)", "{:.6f}", result.million_operations_per_second()) +
+      line("Valid responses", "{}", total.valid) +
+      line("Wire rate (GiB/s)", "{}",
+           fmt::format("sent {:.6f}, received {:.6f}, with the headers of frames",
+                       result.tx_wire_gib_per_second(), result.rx_wire_gib_per_second()));
   if (!result.verification.empty()) table += line("Verification", "{}", result.verification);
   if (result.udp) {
     table += line("Datagrams", "{}",

@@ -11,6 +11,7 @@
 #include "apps/client/run/time_line.hpp"
 #include "apps/client/run/verdict.hpp"
 #include "core/clock.hpp"
+#include "protocol/datagram.hpp"
 
 namespace offload::client {
 
@@ -58,13 +59,23 @@ struct RunResult {
   bool udp = false;
   bool interrupted = false;  ///< by SIGINT or SIGTERM
 
-  // Return rates over the duration, of data within it; 0 if it is 0.
+  // Return rates over the duration, of data within it; 0 if it is 0. A data rate counts the
+  // payloads of requests and responses, a wire rate also what frames them.
   [[nodiscard]] double tx_gib_per_second() const noexcept {
-    return per_second(static_cast<double>(total->tx_bytes), duration) / kGiB;
+    return gib_per_second(without_headers(total->tx_bytes, total->sent + total->sent_again));
   }
   [[nodiscard]] double rx_gib_per_second() const noexcept {
-    return per_second(static_cast<double>(total->rx_bytes - total->rx_bytes_after_end), duration) /
-           kGiB;
+    const std::uint64_t frames =
+        total->answered - total->answered_after_end + total->duplicates + total->late_answers;
+    const std::uint64_t bytes =
+        without_headers(total->rx_bytes - total->rx_bytes_after_end, frames);
+    return gib_per_second(bytes - std::min(bytes, total->rx_error_bytes));
+  }
+  [[nodiscard]] double tx_wire_gib_per_second() const noexcept {
+    return gib_per_second(total->tx_bytes);
+  }
+  [[nodiscard]] double rx_wire_gib_per_second() const noexcept {
+    return gib_per_second(total->rx_bytes - total->rx_bytes_after_end);
   }
   [[nodiscard]] double million_operations_per_second() const noexcept {
     return per_second(static_cast<double>(total->answered - total->answered_after_end), duration) /
@@ -116,6 +127,18 @@ struct RunResult {
   }
   [[nodiscard]] bool has_errors() const noexcept {
     return !faults.empty() || total->errors.total() != 0;
+  }
+
+ private:
+  [[nodiscard]] double gib_per_second(std::uint64_t bytes) const noexcept {
+    return per_second(static_cast<double>(bytes), duration) / kGiB;
+  }
+  /// The payloads in `bytes` of `frames` frames; 0 if a run ended within the first frame.
+  [[nodiscard]] std::uint64_t without_headers(std::uint64_t bytes,
+                                              std::uint64_t frames) const noexcept {
+    const std::uint64_t headers =
+        frames * (udp ? protocol::kDatagramHeaderSize : protocol::kFrameHeaderSize);
+    return bytes - std::min(bytes, headers);
   }
 };
 

@@ -118,8 +118,13 @@ class RunMerger {
   void set_rates() {
     constexpr double kGib = 1U << 30;
     const double seconds = merged_.duration_seconds;
-    merged_.tx_data_rate_gib_s = static_cast<double>(merged_.tx_bytes) / kGib / seconds;
-    merged_.rx_data_rate_gib_s = static_cast<double>(merged_.rx_bytes) / kGib / seconds;
+    for (const Run* run : runs_) {
+      const double share = run->duration_seconds / seconds;
+      merged_.tx_data_rate_gib_s += run->tx_data_rate_gib_s * share;
+      merged_.rx_data_rate_gib_s += run->rx_data_rate_gib_s * share;
+    }
+    merged_.tx_wire_rate_gib_s = static_cast<double>(merged_.tx_bytes) / kGib / seconds;
+    merged_.rx_wire_rate_gib_s = static_cast<double>(merged_.rx_bytes) / kGib / seconds;
     merged_.io_rate_miops = static_cast<double>(merged_.operation_count) / 1e6 / seconds;
   }
 

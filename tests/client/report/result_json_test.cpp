@@ -56,10 +56,12 @@ TEST(ResultJson, ARun) {
   EXPECT_EQ(run.at("unanswered_requests"), 1);
   EXPECT_EQ(run.at("errors"), (nlohmann::ordered_json{{"mismatch", 1}}));
   EXPECT_DOUBLE_EQ(run.at("duration_seconds"), 2.0);
-  EXPECT_EQ(run.at("tx_bytes"), std::uint64_t{4} << 30);
-  EXPECT_EQ(run.at("rx_bytes"), std::uint64_t{3} << 30);
+  EXPECT_EQ(run.at("tx_bytes"), (std::uint64_t{4} << 30) + 48);
+  EXPECT_EQ(run.at("rx_bytes"), (std::uint64_t{3} << 30) + 36);
   EXPECT_DOUBLE_EQ(run.at("tx_data_rate_gib_s"), 2.0);
   EXPECT_DOUBLE_EQ(run.at("rx_data_rate_gib_s"), 1.5);
+  EXPECT_DOUBLE_EQ(run.at("tx_wire_rate_gib_s"), 2.0 + 24 / kGiB);
+  EXPECT_DOUBLE_EQ(run.at("rx_wire_rate_gib_s"), 1.5 + 18 / kGiB);
   EXPECT_DOUBLE_EQ(run.at("service_time_us").at("min"), 100.0);
   EXPECT_DOUBLE_EQ(run.at("response_time_us").at("max"), 1500.0);
   EXPECT_EQ(run.at("schedule_lag_us").at("count"), 0);

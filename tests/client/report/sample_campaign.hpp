@@ -19,8 +19,8 @@ inline RunResult sample_run(bool open_loop) {
   total.sent = 4;
   total.answered = 3;
   total.valid = 2;
-  total.tx_bytes = std::uint64_t{4} << 30;
-  total.rx_bytes = std::uint64_t{3} << 30;
+  total.tx_bytes = (std::uint64_t{4} << 30) + 4 * protocol::kFrameHeaderSize;
+  total.rx_bytes = (std::uint64_t{3} << 30) + 3 * protocol::kFrameHeaderSize;
   total.errors.add(ErrorKind::mismatch);
   for (const auto latency : {100us, 1000us}) {
     total.service.record(latency);

@@ -19,6 +19,9 @@ TEST(Table, HasTheReferencesWords) {
   expect_in(table, "Rx Data rate (GiB/s):     1.500000");
   expect_in(table, "IO rate (MIOP/s):         0.000002");
   expect_in(table, "Valid responses:          2");
+  expect_in(
+      table,
+      "Wire rate (GiB/s):        sent 2.000000, received 1.500000, with the headers of frames");
   expect_in(table, "Unanswered requests:      1");
   expect_in(table, "Errors:                   mismatch 1");
   expect_in(table, "Verdict:                  fine");

@@ -10,18 +10,57 @@ using namespace std::chrono_literals;
 TEST(RunResult, RatesAreThoseOfItsDuration) {
   RunResult result;
   result.duration = 2s;
+  result.total->sent = 4;
   result.total->answered = 3;
-  result.total->tx_bytes = std::uint64_t{4} << 30;
-  result.total->rx_bytes = std::uint64_t{3} << 30;
+  result.total->tx_bytes = (std::uint64_t{4} << 30) + 4 * 12;
+  result.total->rx_bytes = (std::uint64_t{3} << 30) + 3 * 12;
   EXPECT_DOUBLE_EQ(result.tx_gib_per_second(), 2.0);
   EXPECT_DOUBLE_EQ(result.rx_gib_per_second(), 1.5);
   EXPECT_DOUBLE_EQ(result.million_operations_per_second(), 1.5e-6);
   result.total->valid = 3;
   result.total->answered_after_end = result.total->valid_after_end = 1;
-  result.total->rx_bytes_after_end = std::uint64_t{1} << 30;
+  result.total->rx_bytes_after_end = (std::uint64_t{1} << 30) + 12;
   EXPECT_DOUBLE_EQ(result.million_operations_per_second(), 1e-6);
   EXPECT_DOUBLE_EQ(result.valid_per_second(), 1);
   EXPECT_DOUBLE_EQ(result.rx_gib_per_second(), 1);
+}
+
+TEST(RunResult, ADataRateIsOfPayloadsAndAWireRateOfFrames) {
+  RunResult result;
+  result.duration = 1s;
+  result.total->sent = result.total->answered = 1000;  // "hello" and "olleh"
+  result.total->tx_bytes = result.total->rx_bytes = 17'000;
+  EXPECT_DOUBLE_EQ(result.tx_gib_per_second(), 5000 / kGiB);
+  EXPECT_DOUBLE_EQ(result.rx_gib_per_second(), 5000 / kGiB);
+  EXPECT_DOUBLE_EQ(result.tx_wire_gib_per_second(), 17'000 / kGiB);
+  EXPECT_DOUBLE_EQ(result.rx_wire_gib_per_second(), 17'000 / kGiB);
+  result.total->rx_error_bytes = 4000;  // the text of an error frame is no payload
+  EXPECT_DOUBLE_EQ(result.rx_gib_per_second(), 1000 / kGiB);
+  result.total->rx_error_bytes = 6000;
+  EXPECT_EQ(result.rx_gib_per_second(), 0);
+}
+
+TEST(RunResult, DatagramsHaveANumberInFrontOfTheirFrame) {
+  RunResult result;
+  result.udp = true;
+  result.duration = 1s;
+  result.total->sent = 10;
+  result.total->sent_again = 2;
+  result.total->answered = 8;
+  result.total->duplicates = 2;
+  result.total->late_answers = 2;
+  result.total->tx_bytes = result.total->rx_bytes = 12 * 25;
+  EXPECT_DOUBLE_EQ(result.tx_gib_per_second(), 60 / kGiB);
+  EXPECT_DOUBLE_EQ(result.rx_gib_per_second(), 60 / kGiB);
+}
+
+TEST(RunResult, AFrameThatWasSentInPartHasNoNegativeRate) {
+  RunResult result;
+  result.duration = 1s;
+  result.total->sent = result.total->answered = 1;
+  result.total->tx_bytes = result.total->rx_bytes = 7;
+  EXPECT_EQ(result.tx_gib_per_second(), 0);
+  EXPECT_EQ(result.rx_gib_per_second(), 0);
 }
 
 TEST(RunResult, NothingAnsweredIsNoRate) {

@@ -77,6 +77,7 @@ def test_too_many_clients(stage):
         run = load_once(stage, server, "--duration", "500ms", *COUNT, status=1)
         assert run["errors"]["too_many_clients"] > 0
         assert run["valid_responses"] == 0
+        assert run["rx_data_rate_gib_s"] == 0 < run["rx_wire_rate_gib_s"]  # a refusal has no payload
         # The server accepted the connection again, and refused it again.
         assert run["connect_time_us"]["count"] > 1
         # The run stops at once if errors are not counted.
