@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "apps/client/options.hpp"
+#include "apps/client/report/client_metrics.hpp"
 #include "apps/client/report/live_table.hpp"
 #include "apps/client/report/request_log_file.hpp"
 #include "apps/client/report/result_json.hpp"
@@ -39,7 +40,10 @@ class Results {
         csv_(options.csv, "--csv", kCsvMarker),
         histogram_log_(options.histogram_log, "--hlog", kHistogramLogMarker),
         requests_(options.request_log),
-        live_(options.quiet) {}
+        live_(options.quiet),
+        metrics_(options.is_open_loop()) {
+    if (options.metrics) view_.emplace(*options.metrics, "offload-client", metrics_);
+  }
 
   /// Lets the text for people out of the way of JSON on standard output.
   [[nodiscard]] std::FILE* text() const noexcept {
@@ -54,11 +58,16 @@ class Results {
       std::optional<core::Duration> length;
       if (options_.duration) length = options_.warmup + *options_.duration;
       live_.begin(length, options_.is_open_loop());
+      metrics_.begin_run();
     };
+    if (view_) observer.on_interval = [this](const Interval& each) { metrics_.add(each); };
     observer.on_second = [this](const results::RunInterval& second) { live_.show(second); };
     observer.on_turn = [this] { requests_.write_pending(); };
     return observer;
   }
+
+  /// A run that observer() saw has ended.
+  void end_run() { metrics_.end_run(); }
 
   /// Writes what can be written, the JSON first. Returns what could not.
   std::vector<std::string> write(const Campaign& campaign,
@@ -86,6 +95,8 @@ class Results {
   cli::OutputFile histogram_log_;
   RequestLogFile requests_;
   LiveTable live_;
+  ClientMetrics metrics_;
+  std::optional<telemetry::Routes> view_;  ///< of metrics_
 };
 
 void print_estimates(const Campaign& campaign, std::FILE* to) {
@@ -130,6 +141,7 @@ std::string make_runs(const Options& options, const Load& load, core::Signals& s
     run_campaign(
         options, load, signals, results.observer(),
         [&](const RunResult& result) {
+          results.end_run();
           fmt::print(results.text(), "{}", is_one_run ? make_table(result) : make_line(result));
           std::fflush(results.text());
           for (const auto& fault : result.faults) core::print_error("offload-client", fault);

@@ -315,6 +315,7 @@ void add_errors(cli::CommandLine& line, Options& options) {
 
 void add_output(cli::CommandLine& line, Options& options) {
   line.begin_group("Output");
+  telemetry::add_metrics_option(line, options.metrics);
   cli::add_text(line, "--scrape HOST:PORT", options.scrape,
                 "Add the figures of the server's --metrics during all runs to the results");
   cli::add_text(

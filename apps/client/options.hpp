@@ -15,6 +15,7 @@
 #include "cli/leave.hpp"
 #include "cli/log_options.hpp"
 #include "core/clock.hpp"
+#include "telemetry/options.hpp"
 
 namespace offload::client {
 
@@ -85,6 +86,7 @@ struct Options {
   core::Duration response_timeout = core::seconds(30);
   std::optional<core::Duration> deadline;
 
+  std::optional<telemetry::MetricsAddress> metrics;  ///< of the client's own; none: not served
   std::string scrape;  ///< HOST:PORT of the server's --metrics; empty: none
   std::string output;  ///< empty: none; so are the next
   std::string histogram_log;

@@ -34,6 +34,11 @@ class DurationHistogram {
     sum_.add(value);
   }
 
+  /// Adds durations that another histogram has recorded: `count` of them to a bucket, and the sum
+  /// of all of them in ns.
+  void add(std::size_t bucket, std::uint64_t count) noexcept { counts_[bucket].add(count); }
+  void add_sum(std::uint64_t sum) noexcept { sum_.add(sum); }
+
   [[nodiscard]] std::uint64_t count_at(std::size_t bucket) const noexcept {
     return counts_[bucket].value();
   }

@@ -36,7 +36,7 @@ OPTIONS = {
              "-i", "--iteration-count", "--duration", "--warmup", "--start-at", "--repeat", "--scan",
              "--search", "-m", "--message-string", "-e", "--expected-response", "--size", "--mix",
              "--uniform-size", "--size-file", "--payload", "--service", "--on-error",
-             "--response-timeout", "--deadline", "--scrape", "--output", "--hlog", "--csv", "--log-requests",
+             "--response-timeout", "--deadline", "--metrics", "--scrape", "--output", "--hlog", "--csv", "--log-requests",
              "--quiet", "--udp", "--udp-retries", *LOG, "-h", "--help", "--version"],
 }
 

@@ -335,7 +335,10 @@ class Watch {
       turn(Clock::now() + kTurn);
       running -= control_.threads_done();
       for (std::size_t i = 0; i < threads_.size(); ++i) {
-        threads_[i]->recorder().take([&](const Interval& interval) { time_line.add(i, interval); });
+        threads_[i]->recorder().take([&](const Interval& interval) {
+          time_line.add(i, interval);
+          observer_.on_interval(interval);
+        });
       }
       observer_.on_turn();
     }
@@ -399,9 +402,13 @@ std::string ports_of(const Load& load) {
 }
 
 /// After the threads have ended.
-void collect(RunResult& result, const LoadThreads& threads, TimeLine& time_line) {
+void collect(RunResult& result, const LoadThreads& threads, const RunObserver& observer,
+             TimeLine& time_line) {
   for (std::size_t i = 0; i < threads.size(); ++i) {
-    threads[i]->recorder().take_rest([&](const Interval& interval) { time_line.add(i, interval); });
+    threads[i]->recorder().take_rest([&](const Interval& interval) {
+      time_line.add(i, interval);
+      observer.on_interval(interval);
+    });
     for (const auto& fault : {threads[i]->fault(), threads[i]->wrong_answer()}) {
       if (!fault.empty()) result.faults.push_back(fault);
     }
@@ -449,6 +456,7 @@ RunResult run_load(const Options& options, const RunSetting& setting, const Load
     result.verdict = verdict_of(result, options, load);
     return result;
   }
+  observer.on_interval(*result.total);
   core::log_info("{} connected to {} port {}{}",
                  prepared.connections - result.total->errors.of(ErrorKind::never_connected),
                  options.server_address, ports_of(load),
@@ -479,7 +487,7 @@ RunResult run_load(const Options& options, const RunSetting& setting, const Load
     watch.run(*time_line);
     result.interrupted = watch.interrupted();
   }
-  collect(result, threads, *time_line);
+  collect(result, threads, observer, *time_line);
   result.duration = duration_of(result, options, start);
   observer.on_turn();
   result.verdict = verdict_of(result, options, load);

@@ -24,6 +24,11 @@ def a_browser_that_runs(tmp_path):
     browser.close()
 
 
+CELLS = ("[...document.querySelectorAll('table[data-name^=\"%s\"] tr')].slice(1)"
+         ".map(row => [...row.cells].map(cell => cell.textContent))")
+TEXTS = "Object.fromEntries([...document.querySelectorAll('.tile')].map(tile => [tile.dataset.name, tile.querySelector('b').textContent]))"
+
+
 def address_of(program):
     return program.wait_for_log(r"metrics on (http://127\.0\.0\.1:\d+)/metrics")[1]
 
@@ -88,4 +93,68 @@ def test_it_moves_under_load(stage, browser):
     client.send_signal(signal.SIGINT)
     client.wait()
     assert worker.terminate() == 0
+    wait_for_text(browser, "No answer from the program")
+
+
+def shown(browser, table, *statuses):
+    """Returns the tiles' texts and the rows of a table of a page that has had these replies, and no other."""
+    shows = "".join(f"show({json.dumps(status)});" for status in statuses)
+    return browser.value_of(f"seen.length = 0; {shows} [{TEXTS}, {CELLS % table}]")
+
+
+def one_second_later(status, *more):
+    """A copy of a status; `more`: a path in its state to counts by bucket, of which one grows."""
+    later = json.loads(json.dumps(status))
+    later["uptime_seconds"] += 1
+    counts = later["state"]
+    for name in more:
+        counts = counts[name]
+    if more:
+        counts[3] += 10
+    return later
+
+
+def test_what_is_not_of_the_last_second_is_not_shown_as_such(stage, browser):
+    """A page has no rate before its second reply, and a program that did nothing has no latencies."""
+    server = stage.server("--metrics", 0)
+    worker = stage.worker("--metrics", 0)
+    server.wait_until_listening()
+    with Wire(server.port) as client:
+        client.ask(payloads(1000, 64))
+        status = wait_until(lambda: (status_of(server) if status_of(server)["state"]["totals"]["responses"] == 1000
+                                     else None), "the status has all responses")
+    browser.open(address_of(server))
+    wait_for_text(browser, "Latency in the last second")
+    assert any(map(any, status["state"]["stages"].values()))
+    for statuses, rate in ([status], "–"), ([status, one_second_later(status)], "0"):
+        tiles, rows = shown(browser, "Latency", *statuses)
+        assert tiles["requests/s"] == rate and tiles["from clients"].split(" ")[0] == rate
+        assert tiles["requests"] == "1 k"
+        assert {cell for row in rows for cell in row[1:]} == {"–"}
+        _, rows = shown(browser, "I/O threads", *statuses)
+        assert {cell for row in rows for cell in row[4:7]} == {"–"} and rows[0][2] == rate
+    _, rows = shown(browser, "Latency", status, one_second_later(status, "stages", "queue"))
+    assert ["–" in row for row in rows] == [row[0] != "queue" for row in rows]
+
+    status = one_second_later(status_of(worker), "workers", 0, "service")
+    browser.open(address_of(worker))
+    wait_for_text(browser, "data path")
+    tiles, rows = shown(browser, "Workers", status)
+    assert tiles["busy, the busiest"] == "–" and rows[0][4:9] == ["–"] * 5
+    _, rows = shown(browser, "Workers", status, one_second_later(status))
+    assert rows[0][4:9] == ["–"] * 5
+    _, rows = shown(browser, "Workers", status, one_second_later(status, "workers", 0, "service"))
+    assert "–" not in rows[0][7:9]
+
+
+def test_the_page_of_a_load_client(stage, browser):
+    server, _ = stage.pair()
+    client = stage.client(server, "--rate", 1000, "--duration", 600, "--metrics", 0)
+    browser.open(address_of(client))
+    rate = wait_until(lambda: tiles_of(browser).get("requests/s"), "there is a rate")
+    assert 100 < rate < 10_000 and tiles_of(browser)["errors/s"] == 0
+    text = wait_for_text(browser, r"response time\s[\d.]+ .s\s[\d.]+ .s")
+    assert "ready: a run is under way" in text and "Workers" not in text and "threads" not in text
+    client.send_signal(signal.SIGINT)
+    client.wait()
     wait_for_text(browser, "No answer from the program")
