@@ -142,7 +142,8 @@ std::string make_runs(const Options& options, const Load& load, core::Signals& s
         options, load, signals, results.observer(),
         [&](const RunResult& result) {
           results.end_run();
-          fmt::print(results.text(), "{}", is_one_run ? make_table(result) : make_line(result));
+          fmt::print(results.text(), "{}",
+                     is_one_run ? make_table(result) : make_line(result, options.search));
           std::fflush(results.text());
           for (const auto& fault : result.faults) core::print_error("offload-client", fault);
         },

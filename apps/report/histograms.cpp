@@ -57,6 +57,7 @@ namespace {
 
 void add_intervals(const Run& run, double log_start, std::string& log) {
   const auto add = [&](const char* tag, const RunInterval& interval, const auto& latency) {
+    if (latency.count == 0) return;
     const double start = run.started_at_unix_s + interval.start_s - log_start;
     log += metrics::hdr_log_line(tag, start, interval.length_s,
                                  metrics::decode_hdr(latency.histogram));

@@ -10,6 +10,7 @@
 /// The description of format 1, from which results are both read and written. describe() shows a
 /// visitor each member of an object, in the order of the format:
 ///   visit(name, member, limit)      a member; the limit is the reader's
+///   visit.statistic(name, us, has)  null if there are too few latencies for it
 ///   visit.group(name, members)      an object in the file whose members are the outer object's
 ///   visit.extra(name, optional)     written if it is there, never read
 ///   visit.presence(name, is_there)  read as whether it is not null, written as null
@@ -47,15 +48,15 @@ concept Of = std::same_as<std::remove_const_t<Value>, Object>;
 void describe(auto visit, Of<Latency> auto& latency) {
   visit("count", latency.count);
   for (std::size_t i = 0; i < kStatisticNames.size(); ++i) {
-    visit(kStatisticNames[i], latency.us[i]);
+    visit.statistic(kStatisticNames[i], latency.us[i], latency.has(static_cast<Statistic>(i)));
   }
   visit("histogram", latency.histogram);
 }
 
 void describe(auto visit, Of<IntervalLatency> auto& latency) {
-  visit("p50", latency.p50);
-  visit("p99", latency.p99);
-  visit("max", latency.max);
+  visit.statistic("p50", latency.p50, latency.has(Statistic::p50));
+  visit.statistic("p99", latency.p99, latency.has(Statistic::p99));
+  visit.statistic("max", latency.max, latency.has(Statistic::max));
   visit("histogram", latency.histogram);
 }
 

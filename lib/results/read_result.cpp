@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.hpp"
 #include "core/escape.hpp"
 #include "metrics/hdr_codec.hpp"
+#include "results/consistency.hpp"
 #include "results/json_field.hpp"
 #include "results/members.hpp"
 
@@ -18,10 +20,11 @@ namespace {
 
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{256} << 20;
 
-/// Returns the number of latencies in an object's histogram; refuses one that is invalid.
-std::uint64_t count_of(const std::string& histogram, const JsonField& object) {
+/// Returns an object's histogram; refuses one that is invalid.
+std::unique_ptr<metrics::LatencyHistogram> decode(const std::string& histogram,
+                                                  const JsonField& object) {
   try {
-    return metrics::decode_hdr(histogram).count();
+    return std::make_unique<metrics::LatencyHistogram>(metrics::decode_hdr(histogram));
   } catch (const core::Error& error) {
     object.at("histogram").refuse(std::string("is not a histogram: ") + error.what());
   }
@@ -29,18 +32,25 @@ std::uint64_t count_of(const std::string& histogram, const JsonField& object) {
 
 // Checks of whole objects, on which merging and drawing rely.
 
+void refuse(const JsonField& field, const Contradiction& found) {
+  if (!found.place.empty()) field.at(found.place.c_str()).refuse(found.why);
+}
+
 template <class Object>
 void check(const JsonField& /*field*/, const Object& /*value*/) {}
 
 void check(const JsonField& field, const Latency& latency) {
-  const std::uint64_t counted = count_of(latency.histogram, field);
-  if (counted == latency.count) return;
-  field.at("histogram")
-      .refuse(fmt::format("has {} latencies, but count is {}", counted, latency.count));
+  refuse(field, contradiction_in(latency, *decode(latency.histogram, field)));
 }
 
-void check(const JsonField& field, const IntervalLatency& latency) {
-  count_of(latency.histogram, field);
+void check(const JsonField& field, IntervalLatency& latency) {
+  const auto histogram = decode(latency.histogram, field);
+  latency.count = histogram->count();
+  refuse(field, contradiction_in(latency, *histogram));
+}
+
+void check(const JsonField& field, const RepeatEstimate& estimate) {
+  refuse(field, contradiction_in(estimate));
 }
 
 void check(const JsonField& field, const Run& run) {
@@ -49,6 +59,8 @@ void check(const JsonField& field, const Run& run) {
     const JsonField interval = field.at("intervals").elements(kMostIntervals)[i];
     interval.at("start_s").refuse("is before that of the previous interval");
   }
+  const Contradiction found = contradiction_in(run);
+  if (!found.place.empty()) field.refuse("is inconsistent: " + found.place + " " + found.why);
 }
 
 /// Reads the members that describe() shows from an object.
@@ -59,6 +71,10 @@ class MemberReader {
   template <class Value, class... Limit>
   void operator()(const char* name, Value& value, Limit... limit) const {
     read(field_.at(name), value, limit...);
+  }
+  void statistic(const char* name, double& us, bool /*has*/) const {
+    const JsonField field = field_.at(name);
+    us = field.is_null() ? 0 : field.number();
   }
   template <class Members>
   void group(const char* name, Members members) const {

@@ -39,14 +39,18 @@ struct Latency {
   }
 };
 
-/// The latencies of one interval; all 0 without any.
+/// The latencies of one interval.
 struct IntervalLatency {
   double p50 = 0;
   double p99 = 0;
   double max = 0;
   std::string histogram;
-  std::uint64_t count = 0;  ///< not in the file, so 0 in a result that was read
+  std::uint64_t count = 0;  ///< not in the file, but in the histogram
 
+  /// Returns whether there are enough latencies for the statistic.
+  [[nodiscard]] bool has(Statistic statistic) const {
+    return count >= kFewestSamples[static_cast<std::size_t>(statistic)];
+  }
   static IntervalLatency of(const metrics::LatencyHistogram& histogram);
 };
 

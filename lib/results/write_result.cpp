@@ -22,6 +22,9 @@ class MemberWriter {
   void operator()(const char* name, const Value& value, Limit... limit) const {
     object_[name] = json_of(value, limit...);
   }
+  void statistic(const char* name, double us, bool has) const {
+    object_[name] = has ? Json(us) : Json();
+  }
   template <class Members>
   void group(const char* name, Members members) const {
     members(MemberWriter(object_[name] = Json::object()));

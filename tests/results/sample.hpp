@@ -31,7 +31,7 @@ inline RunInterval interval_of(double start_s, double length_s, std::initializer
   interval.operations = interval.valid = us.size();
   const Latency latency = latency_of(us);
   interval.service_time_us = {latency.at(Statistic::p50), latency.at(Statistic::p99),
-                              latency.at(Statistic::max), latency.histogram};
+                              latency.at(Statistic::max), latency.histogram, latency.count};
   return interval;
 }
 

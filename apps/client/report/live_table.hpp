@@ -43,8 +43,12 @@ class LiveTable {
         second.length_s > 0 ? static_cast<double>(second.operations) / second.length_s : 0;
     const std::string left =
         length_ ? fmt::format("{:.0f}", std::max(core::to_seconds(*length_) - end, 0.0)) : "-";
-    fmt::print(stderr, "{:>8.1f} {:>14.0f} {:>12.1f} {:>16.1f} {:>12.1f} {:>10} {:>8}\n", end, rate,
-               *second.in_flight, latency.p50, latency.p99, second.errors, left);
+    const auto text = [&](results::Statistic statistic, double us) {
+      return latency.has(statistic) ? fmt::format("{:.1f}", us) : std::string("-");
+    };
+    fmt::print(stderr, "{:>8.1f} {:>14.0f} {:>12.1f} {:>16} {:>12} {:>10} {:>8}\n", end, rate,
+               *second.in_flight, text(results::Statistic::p50, latency.p50),
+               text(results::Statistic::p99, latency.p99), second.errors, left);
   }
 
  private:

@@ -165,12 +165,13 @@ Json search_of(const Campaign& campaign, const Options& options) {
   const auto& found = *campaign.search;
   Json steps = Json::array();
   for (const auto& step : found.steps) {
-    steps.push_back({{"offered_per_second", step.offered_per_second},
-                     {"repeat", step.repeat},
-                     {"latency_us", step.measured.latency_us},
-                     {"kept_up", step.measured.kept_up},
-                     {"trusted", step.measured.trusted},
-                     {"meets", step.meets}});
+    steps.push_back(
+        {{"offered_per_second", step.offered_per_second},
+         {"repeat", step.repeat},
+         {"latency_us", step.measured.too_few ? Json() : Json(step.measured.latency_us)},
+         {"kept_up", step.measured.kept_up},
+         {"trusted", step.measured.trusted},
+         {"meets", step.meets}});
   }
   return {{"percentile", options.search->percentile},
           {"bound_us", core::to_micros(options.search->bound)},
@@ -185,8 +186,9 @@ Json server_of(const Campaign& campaign) {
   const ServerShare& share = *campaign.server;
   Json stages = Json::object();
   for (const auto& stage : share.stages) {
-    stages[stage.name] = {
-        {"count", stage.count}, {"p50_us", stage.p50_us}, {"p99_us", stage.p99_us}};
+    stages[stage.name] = {{"count", stage.count},
+                          {"p50_us", number_or_null(stage.p50_us)},
+                          {"p99_us", number_or_null(stage.p99_us)}};
   }
   return {{"requests", share.requests}, {"responses", share.responses}, {"errors", share.errors},
           {"stages", stages},           {"busy", share.busy},           {"polling", share.polling},

@@ -49,10 +49,16 @@ inline std::string latencies(const Interval& total) {
 inline std::string percentiles(const std::string& name,
                                const metrics::LatencyHistogram& histogram) {
   if (histogram.count() == 0) return {};
-  return line(
-      name, "p50 {}",
-      fmt::format("{:.3f}, p99 {:.3f}, max {:.3f}", core::to_micros(histogram.percentile(0.5)),
-                  core::to_micros(histogram.percentile(0.99)), core::to_micros(histogram.max())));
+  return line(name, "{}",
+              fmt::format("p50 {}, p99 {}, max {}", text_of(results::Statistic::p50, histogram),
+                          text_of(results::Statistic::p99, histogram),
+                          text_of(results::Statistic::max, histogram)));
+}
+
+/// The requests that ended without a latency.
+inline std::uint64_t untimed(const RunResult& result) {
+  const std::uint64_t ended = result.total->answered + result.unanswered;
+  return ended - std::min(ended, result.total->service.count());
 }
 
 /// A line for each kind of requests; empty if there is one kind.
@@ -103,10 +109,8 @@ inline std::string make_table(const RunResult& result) {
                 fmt::format("{:.3f} (by Little's law {:.3f})", result.mean_in_flight(),
                             result.in_flight_by_littles_law()));
   table += latencies(total);
-  const std::uint64_t ended = total.answered + result.unanswered;
-  if (ended > total.service.count()) {
-    table += line("Not in the latencies", "{} requests without a right response",
-                  ended - total.service.count());
+  if (const std::uint64_t count = untimed(result); count != 0) {
+    table += line("Not in the latencies", "{} requests without a right response", count);
   }
   table += percentiles("Connect time (us)", total.connect);
   table += percentiles("Schedule lag (us)", total.lag);
@@ -115,18 +119,33 @@ inline std::string make_table(const RunResult& result) {
   return table;
 }
 
-/// A run in one line, for a command of several.
-inline std::string make_line(const RunResult& result) {
+/// A run in one line, for a command of several; with the percentile that is searched for, if any.
+inline std::string make_line(const RunResult& result,
+                             const std::optional<Search>& search = std::nullopt) {
   const Interval& total = *result.total;
   const RunSetting& setting = result.setting;
   const auto& latency = total.response.count() != 0 ? total.response : total.service;
   std::string text = fmt::format("{:>6} in flight", setting.max_concurrent_messages);
   if (setting.rate) text += fmt::format("{:>12.1f}/s offered", *setting.rate);
-  text += fmt::format(
-      "{:>14.1f}/s valid   {} time p50 {:>9}  p99 {:>9}  p99.9 {:>9} us", result.valid_per_second(),
-      total.response.count() != 0 ? "response" : "service",
-      text_of(results::Statistic::p50, latency), text_of(results::Statistic::p99, latency),
-      text_of(results::Statistic::p99_9, latency));
+  text += fmt::format("{:>14.1f}/s valid   {} time ", result.valid_per_second(),
+                      total.response.count() != 0 ? "response" : "service");
+  const auto add = [&](const std::string& name, const std::string& figure) {
+    text += fmt::format("{} {:>9}  ", name, figure);
+  };
+  add("p50", text_of(results::Statistic::p50, latency));
+  if (search && search->percentile != "p50") {
+    add(search->percentile,
+        has_percentile(latency, search->quantile)
+            ? fmt::format("{:.3f}", core::to_micros(latency.percentile(search->quantile)))
+            : "-");
+  } else if (!search) {
+    add("p99", text_of(results::Statistic::p99, latency));
+    add("p99.9", text_of(results::Statistic::p99_9, latency));
+  }
+  text.replace(text.size() - 2, 2, " us");
+  if (const std::uint64_t count = untimed(result); count != 0) {
+    text += fmt::format(" without {} requests", count);
+  }
   if (const auto errors = errors_of(result); !errors.empty()) text += "   " + errors;
   if (setting.rate) text += fmt::format("   {}", name_of(result.verdict.code));
   return text + '\n';

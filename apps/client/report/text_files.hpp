@@ -12,9 +12,14 @@
 
 namespace offload::client {
 
+/// Three columns; empty where there are too few latencies.
 inline std::string figures_of(const results::IntervalLatency& latency) {
-  if (latency.count == 0) return ",,";
-  return fmt::format("{:.3f},{:.3f},{:.3f}", latency.p50, latency.p99, latency.max);
+  const auto text = [&](results::Statistic statistic, double us) {
+    return latency.has(statistic) ? fmt::format("{:.3f}", us) : std::string();
+  };
+  return fmt::format("{},{},{}", text(results::Statistic::p50, latency.p50),
+                     text(results::Statistic::p99, latency.p99),
+                     text(results::Statistic::max, latency.max));
 }
 
 /// The first bytes of the files below, which identify them.
@@ -47,11 +52,12 @@ inline std::string make_histogram_log(const Campaign& campaign) {
     for (const auto& second : run.seconds) {
       const double begin = run.started_at_unix_s - start + second.start_s;
       const auto add = [&](const char* tag, const results::IntervalLatency& latency) {
+        if (latency.count == 0) return;
         const auto max = std::chrono::nanoseconds(std::llround(latency.max * 1000));
         text += metrics::hdr_log_line(tag, begin, second.length_s, max, latency.histogram);
       };
       add("service_time", second.service_time_us);
-      if (second.response_time_us->count != 0) add("response_time", *second.response_time_us);
+      add("response_time", *second.response_time_us);
     }
   }
   return text;

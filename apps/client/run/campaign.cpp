@@ -1,5 +1,7 @@
 #include "apps/client/run/campaign.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace offload::client {
@@ -81,7 +83,8 @@ class CampaignRunner {
     const double bound_us = core::to_micros(search.bound);
     const bool is_doubtful =
         measured.latency_us > bound_us && measured.latency_us - lag_us <= bound_us;
-    measured.too_few = result.verdict.code == LoadVerdict::Code::too_few;
+    measured.too_few = result.verdict.code == LoadVerdict::Code::too_few ||
+                       !has_percentile(total.response, search.quantile);
     measured.trusted =
         result.verdict.code != LoadVerdict::Code::client_late && !is_doubtful && !measured.too_few;
     measured.kept_up = result.verdict.code == LoadVerdict::Code::kept_up && !result.has_errors() &&
@@ -112,13 +115,18 @@ void estimate(Campaign& campaign, bool open_loop) {
     campaign.estimates.emplace_back(name, estimate_of(campaign.runs, figure));
   };
   add("io_rate_miops", [](const RunResult& run) { return run.million_operations_per_second(); });
-  const auto names = campaign.runs.front().total->service.summary();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    add(std::string("service_time_us.") + names[i].first,
-        [i](const RunResult& run) { return run.total->service.summary()[i].second; });
-    if (!open_loop) continue;
-    add(std::string("response_time_us.") + names[i].first,
-        [i](const RunResult& run) { return run.total->response.summary()[i].second; });
+  const auto add_latency = [&](const char* name, std::size_t i,
+                               metrics::LatencyHistogram Interval::*latency) {
+    const bool have = std::ranges::all_of(campaign.runs, [&](const RunResult& run) {
+      return ((*run.total).*latency).count() >= results::kFewestSamples[i];
+    });
+    if (!have) return;
+    add(fmt::format("{}.{}", name, results::kStatisticNames[i]),
+        [=](const RunResult& run) { return ((*run.total).*latency).summary()[i].second; });
+  };
+  for (std::size_t i = 0; i < results::kStatisticNames.size(); ++i) {
+    add_latency("service_time_us", i, &Interval::service);
+    if (open_loop) add_latency("response_time_us", i, &Interval::response);
   }
 }
 

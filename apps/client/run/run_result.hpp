@@ -25,6 +25,11 @@ inline double per_second(double amount, core::Duration duration) noexcept {
   return seconds > 0 ? amount / seconds : 0;
 }
 
+/// Returns whether a latency lies beyond a percentile, so that it says something.
+inline bool has_percentile(const metrics::LatencyHistogram& histogram, double quantile) noexcept {
+  return static_cast<double>(histogram.count()) * (1 - quantile) > 1 - 1e-9;
+}
+
 /// The settings in which the runs of one command may differ.
 struct RunSetting {
   std::optional<double> rate;  ///< requests a second; none: a closed loop, or a schedule

@@ -15,11 +15,12 @@ namespace {
 constexpr core::Duration kLimit = core::seconds(5);
 
 /// The quantile `share` of counts by bucket, as if what is in a bucket were evenly spread. Beyond
-/// the last bound: that bound.
-double quantile_us(const std::vector<std::uint64_t>& counts,
-                   const std::vector<std::uint64_t>& bounds_ns, double share) {
+/// the last bound: that bound. Nothing of fewer than `fewest`.
+std::optional<double> quantile_us(const std::vector<std::uint64_t>& counts,
+                                  const std::vector<std::uint64_t>& bounds_ns, double share,
+                                  std::uint64_t fewest) {
   const auto all = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-  if (all == 0) return 0;
+  if (all < fewest) return std::nullopt;
   double left = share * static_cast<double>(all);
   for (std::size_t i = 0; i < bounds_ns.size() && i < counts.size(); ++i) {
     const auto count = static_cast<double>(counts[i]);
@@ -88,9 +89,10 @@ ServerShare between(const ServerFigures& before, const ServerFigures& after) {
     auto counts = after.stages[i].counts;
     const auto& former = before.stages[i].counts;
     for (std::size_t j = 0; j < counts.size() && j < former.size(); ++j) counts[j] -= former[j];
-    share.stages.push_back(
-        {after.stages[i].name, std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}),
-         quantile_us(counts, after.bounds_ns, 0.5), quantile_us(counts, after.bounds_ns, 0.99)});
+    share.stages.push_back({after.stages[i].name,
+                            std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}),
+                            quantile_us(counts, after.bounds_ns, 0.5, 1),
+                            quantile_us(counts, after.bounds_ns, 0.99, 100)});
   }
   const auto busy = static_cast<double>(after.busy_ns - before.busy_ns);
   const auto polling = static_cast<double>(after.poll_ns - before.poll_ns);
@@ -108,9 +110,12 @@ std::string make_text(const ServerShare& share) {
       "polling {:.0f} %, asleep {:.0f} %\n",
       share.requests, share.responses, share.errors, 100 * share.busy, 100 * share.polling,
       100 * share.asleep);
+  const auto shown = [](const std::optional<double>& us) {
+    return us ? fmt::format("{:.1f}", *us) : std::string("-");
+  };
   for (const auto& stage : share.stages) {
-    text += fmt::format("  {:<8} (us)            p50 {:.1f}, p99 {:.1f}, of {} requests timed\n",
-                        stage.name, stage.p50_us, stage.p99_us, stage.count);
+    text += fmt::format("  {:<8} (us)            p50 {}, p99 {}, of {} requests timed\n",
+                        stage.name, shown(stage.p50_us), shown(stage.p99_us), stage.count);
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ struct ServerShare {
   struct Stage {
     std::string name;
     std::uint64_t count;
-    double p50_us;  ///< as buckets tell; 0 without samples
-    double p99_us;
+    std::optional<double> p50_us;  ///< as buckets tell; nothing if too few were timed
+    std::optional<double> p99_us;
   };
 
   std::uint64_t requests;

@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstddef>
+
+#include "results/result.hpp"
 
 namespace offload::client {
 namespace {
@@ -38,10 +41,13 @@ LoadVerdict judge_closed_loop(const LoadSeen& seen) {
 }
 
 std::string describe_client(const LoadSeen& seen, double late) {
-  return fmt::format(
-      "noticed {:.1f} % of the requests more than {:g} ms after they were due (p99 "
-      "{:.3f} ms)",
-      100 * late, core::to_seconds(seen.tolerance) * 1e3, core::to_seconds(seen.lag_p99) * 1e3);
+  std::string text =
+      fmt::format("noticed {:.1f} % of the requests more than {:g} ms after they were due",
+                  100 * late, core::to_seconds(seen.tolerance) * 1e3);
+  if (seen.due >= results::kFewestSamples[static_cast<std::size_t>(results::Statistic::p99)]) {
+    text += fmt::format(" (p99 {:.3f} ms)", core::to_seconds(seen.lag_p99) * 1e3);
+  }
+  return text;
 }
 
 std::string describe_server(const LoadSeen& seen) {

@@ -78,15 +78,16 @@ class Reporter {
       for (const auto& [kind, count] : errors_of(result)) {
         line(fmt::format("  {}: {}", core::escaped(kind), count));
       }
-      if (result.status == "interrupted") {
-        line(fmt::format("warning: '{}' was interrupted: its last run is shorter", file));
+      if (result.status == "ok" && !result.faults.empty()) {
+        found(fmt::format("ERRORS: '{}' has faults", file));
       }
     }
     if (const auto errors = candidate_.error_count(); errors != 0) {
       found(fmt::format("ERRORS: NEW has {}", errors));
     }
-    const bool failed = std::ranges::any_of(
-        base_.results, [](const Result& each) { return each.status == "failed"; });
+    const bool failed = std::ranges::any_of(base_.results, [](const Result& each) {
+      return each.status == "failed" || !each.faults.empty();
+    });
     if (failed || base_.error_count() != 0) {
       cannot_tell(fmt::format("BASE has errors ({}): it is not a valid base of comparison",
                               base_.error_count()));
@@ -102,18 +103,38 @@ class Reporter {
     return errors;
   }
 
+  [[nodiscard]] static std::ptrdiff_t count_of(const Side& side, std::string_view code) {
+    return std::ranges::count_if(side.runs(),
+                                 [&](const Run* run) { return verdict_code_of(*run) == code; });
+  }
+
+  /// A run whose load was not the one that was asked for is no measurement of the server.
   void report_untrusted(const char* title, const Side& side) {
     const auto runs = side.runs();
-    const auto warn = [&](std::string_view code, const char* what) {
-      const auto count = std::ranges::count(runs, code, &Run::verdict_code);
-      if (count != 0)
-        line(fmt::format("warning: in {} of {} runs of {} {}", count, runs.size(), title, what));
+    for (const Result& result : side.results) {
+      if (result.status != "interrupted") continue;
+      cannot_tell(fmt::format("warning: '{}' was interrupted: its last run is shorter",
+                              core::escaped(result.file)));
+    }
+    const auto warning = [&](std::ptrdiff_t count, const char* what) {
+      return fmt::format("warning: in {} of {} runs of {} {}", count, runs.size(), title, what);
     };
-    warn("client_late",
+    const auto warn = [&](std::ptrdiff_t count, const char* what) {
+      if (count != 0) cannot_tell(warning(count, what));
+    };
+    warn(count_of(side, "client_late"),
          "the client itself was late: the latencies are not only those of the server");
-    warn("server_late", "the server was late: the load was not that which was offered");
-    warn("cut_short", "the run was cut short");
-    warn("too_few", "there were too few requests for a verdict");
+    const auto late = count_of(side, "server_late");
+    const char* const server_late = "the server was late: the load was not that which was offered";
+    if (late != 0 && &side == &candidate_ && count_of(base_, "server_late") == 0) {
+      found(warning(late, server_late));  // BASE kept up with the same load
+    } else {
+      warn(late, server_late);
+    }
+    warn(count_of(side, "cut_short"), "the run was cut short");
+    warn(count_of(side, "too_few"), "there were too few requests for a verdict");
+    warn(std::ranges::count_if(runs, [](const Run* run) { return has_few_responses(*run); }),
+         "there were fewer than 100 right responses");
   }
 
   void report_pairs(const Comparison& comparison) {

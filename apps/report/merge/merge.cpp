@@ -159,8 +159,8 @@ class RunMerger {
   void set_verdict() {
     const auto severity = [](const Run* run) { return severity_of(*run); };
     const auto worst = std::ranges::max_element(runs_, {}, severity);
-    merged_.verdict_code = (*worst)->verdict_code;
-    merged_.verdict_text = with_host(result_of(*worst), (*worst)->verdict_text);
+    merged_.verdict_code = verdict_code_of(**worst);
+    merged_.verdict_text = with_host(result_of(*worst), verdict_text_of(**worst));
     const auto alike = std::ranges::count(runs_, severity(*worst), severity);
     if (runs_.size() > 1) {
       merged_.verdict_text +=
@@ -205,7 +205,8 @@ void check_alike(const Result& one, const Result& other) {
   }
 }
 
-/// Two processes of a host do not begin in the same microsecond and measure the same.
+/// Two processes of a host that run at the same time do not measure the same, unless that is
+/// little.
 void check_distinct(const std::vector<Result>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -215,8 +216,11 @@ void check_distinct(const std::vector<Result>& results) {
         continue;
       const Run& left = one.runs.front();
       const Run& right = other.runs.front();
-      if (left.started_at_unix_s == right.started_at_unix_s &&
-          left.service_time_us.histogram == right.service_time_us.histogram) {
+      const bool overlap = left.measured_from() < right.measured_until() &&
+                           right.measured_from() < left.measured_until();
+      const bool is_telling = left.started_at_unix_s == right.started_at_unix_s ||
+                              (overlap && !has_few_responses(left));
+      if (is_telling && left.service_time_us.histogram == right.service_time_us.histogram) {
         refuse_merge(one, other, "are the same result");
       }
     }
@@ -264,19 +268,20 @@ std::vector<std::pair<std::string, std::string>> merge_options(const std::vector
   return options;
 }
 
-/// The value of a run under a name of "repeats", such as "service_time_us.p99".
+/// The value of a run under a name of "repeats", such as "service_time_us.p99"; nothing if it has
+/// too few latencies for it.
 std::optional<double> value_of(const Run& run, const std::string& name) {
   if (name == "io_rate_miops") return run.io_rate_miops;
   const std::size_t point = name.find('.');
-  const std::string latency = name.substr(0, point);
-  const bool response = latency == "response_time_us" && run.response_time_us.has_value();
-  if (point == std::string::npos || (latency != "service_time_us" && !response)) {
+  const std::string member = name.substr(0, point);
+  const bool response = member == "response_time_us" && run.response_time_us.has_value();
+  if (point == std::string::npos || (member != "service_time_us" && !response)) {
     return std::nullopt;
   }
+  const Latency& latency = response ? *run.response_time_us : run.service_time_us;
   for (std::size_t i = 0; i < kStatisticNames.size(); ++i) {
-    if (name.substr(point + 1) == kStatisticNames[i]) {
-      return (response ? *run.response_time_us : run.service_time_us).us[i];
-    }
+    const bool has = latency.has(static_cast<Statistic>(i));
+    if (has && name.substr(point + 1) == kStatisticNames[i]) return latency.us[i];
   }
   return std::nullopt;
 }

@@ -77,10 +77,10 @@ std::string verdicts(const std::vector<ShownRun>& runs,
 /// The sentences of a few runs; of many, which say rates of their own each, the codes first.
 std::string verdict_entry(const std::vector<ShownRun>& runs) {
   constexpr std::size_t kFew = 3;
-  std::string sentences = verdicts(runs, [](const Run& run) { return run.verdict_text; });
+  std::string sentences = verdicts(runs, verdict_text_of);
   if (runs.size() <= kFew) return sentences;
   const std::string codes = verdicts(runs, [](const Run& run) {
-    std::string words = run.verdict_code;
+    std::string words = verdict_code_of(run);
     std::ranges::replace(words, '_', ' ');
     return words;
   });

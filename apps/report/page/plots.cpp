@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "apps/report/histograms.hpp"
@@ -17,6 +18,8 @@ namespace {
 /// Latencies that spread further have a logarithmic axis.
 constexpr double kLinearSpread = 20;
 constexpr double kAroundLines = 1.12;
+/// Dashed and grey: a line that was not measured.
+constexpr std::size_t kOfferedStyle = 2 * kColours - 1;
 
 using Value = std::function<std::optional<double>(const RunInterval&)>;
 using Text = std::string (*)(double);
@@ -109,7 +112,17 @@ void add_throughput(const std::vector<Timed>& runs, const Axis& time, std::vecto
   for (const Timed& run : runs) {
     chart.series.push_back(over_time(run.shown, run.intervals, rate, per_second_text));
   }
-  if (runs.size() == 1) chart.series.front().label.clear();
+  if (runs.size() == 1) chart.series.front().label = "achieved";
+  std::set<double> drawn;  // runs that were offered the same rate share a line
+  for (const Timed& run : runs) {
+    const auto offered = run.shown.run->offered_per_second;
+    if (!offered || !drawn.insert(*offered).second) continue;
+    const Value same = [=](const RunInterval&) { return offered; };
+    chart.series.push_back(over_time(run.shown, run.intervals, same, per_second_text));
+    chart.series.back().name = chart.series.back().label = "offered";
+    chart.series.back().style = kOfferedStyle;
+  }
+  if (drawn.empty() && runs.size() == 1) chart.series.front().label.clear();
   const auto highest = range_of(chart.series, [](const ChartPoint& point) { return point.y; });
   chart.y = linear_axis(highest.second * kAroundLines, 6, short_text);
   add_chart(std::move(chart), charts);
@@ -118,18 +131,20 @@ void add_throughput(const std::vector<Timed>& runs, const Axis& time, std::vecto
 struct Measure {
   const char* name;
   double IntervalLatency::*member;
+  Statistic statistic;
 };
-constexpr std::array kMeasures = {Measure{"max", &IntervalLatency::max},
-                                  Measure{"p99", &IntervalLatency::p99},
-                                  Measure{"p50", &IntervalLatency::p50}};
+constexpr std::array kMeasures = {Measure{"max", &IntervalLatency::max, Statistic::max},
+                                  Measure{"p99", &IntervalLatency::p99, Statistic::p99},
+                                  Measure{"p50", &IntervalLatency::p50, Statistic::p50}};
 
-/// Service or response time of an interval, if it has any response.
-Value value_of(double IntervalLatency::*member, bool response) {
+/// Service or response time of an interval, if it has enough responses.
+Value value_of(const Measure& measure, bool response) {
   return [=](const RunInterval& interval) -> std::optional<double> {
-    if (interval.operations == 0) return std::nullopt;
-    if (!response) return interval.service_time_us.*member;
-    if (!interval.response_time_us) return std::nullopt;
-    return (*interval.response_time_us).*member;
+    if (response && !interval.response_time_us) return std::nullopt;
+    const IntervalLatency& latency =
+        response ? *interval.response_time_us : interval.service_time_us;
+    if (!latency.has(measure.statistic)) return std::nullopt;
+    return latency.*measure.member;
   };
 }
 
@@ -149,10 +164,11 @@ void add_latency(const std::vector<Timed>& runs, const Axis& time, bool response
                  std::vector<Chart>& charts) {
   const std::string title = response ? "Response time" : "Service time";
   std::vector<Series> together;
-  for (const auto& [name, member] : kMeasures) {
+  for (const Measure& measure : kMeasures) {
+    const std::string name = measure.name;
     std::vector<Series> lines;
     for (const Timed& run : runs) {
-      lines.push_back(over_time(run.shown, run.intervals, value_of(member, response), time_text));
+      lines.push_back(over_time(run.shown, run.intervals, value_of(measure, response), time_text));
     }
     if (runs.size() > 1) {
       add_latency_chart(title + ", " + name, time, std::move(lines), charts);

@@ -116,12 +116,21 @@ inline std::string headline_of(const Result& result) {
 inline std::string verdict_of(const Result& result) {
   const auto worst = std::ranges::max_element(result.runs, {}, severity_of);
   if (worst == result.runs.end() || severity_of(*worst) == 0) return {};
-  const auto alike = std::ranges::count(result.runs, worst->verdict_code, &Run::verdict_code);
+  const auto alike = std::ranges::count(result.runs, severity_of(*worst), severity_of);
   const std::string share =
       result.runs.size() == 1
           ? std::string()
           : fmt::format("in {} of {} runs, such as this one: ", alike, result.runs.size());
-  return share + html_text(worst->verdict_text);
+  return share + html_text(verdict_text_of(*worst));
+}
+
+/// Says which run has too few responses for a statement; empty if none has.
+inline std::string too_few_of(const Result& result) {
+  const auto few = std::ranges::find_if(result.runs, has_few_responses);
+  if (few == result.runs.end()) return {};
+  return fmt::format("a run has only {} right {}: {} are needed",
+                     counted(few->service_time_us.count),
+                     few->service_time_us.count == 1 ? "response" : "responses", kFewestResponses);
 }
 
 /// How a result ended, as HTML: its errors and faults if there are any, its verdict if the load was
@@ -141,6 +150,9 @@ inline std::string status_banner(const std::string& name, const Result& result) 
   }
   if (totals.responses == 0) return banner("warn", name + " has no responses", {});
   if (!verdict.empty()) return banner("warn", name + ": " + verdict, headline_of(result));
+  if (const std::string few = too_few_of(result); !few.empty()) {
+    return banner("warn", name + ": " + few, figures);
+  }
   return banner("good",
                 fmt::format("{}: no errors; {} of {} responses were right", name,
                             counted(totals.valid), counted(totals.responses)),

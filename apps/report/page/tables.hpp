@@ -133,19 +133,28 @@ inline std::string throughput_table(const std::vector<ShownRun>& runs) {
                        [](const Run& run) { return as_number(run.unanswered_requests); }, 0, true});
   }
   const auto verdict = [](const Run& run) {
-    std::string words = run.verdict_code;
+    std::string words = verdict_code_of(run);
     std::ranges::replace(words, '_', ' ');
     return html_text(words);
   };
   return table("Throughput", runs, columns, "verdict", verdict);
 }
+/// Says whose latencies a table has, if these are not all requests of all runs.
+inline std::string of_survivors(const std::vector<ShownRun>& runs) {
+  const bool all = std::ranges::all_of(runs, [](const ShownRun& shown) {
+    return shown.run->error_count() + shown.run->unanswered_requests == 0;
+  });
+  return all ? "" : "; of the requests that were answered rightly";
+}
+
 inline std::string latency_tables(const std::vector<ShownRun>& runs) {
+  const std::string whose = of_survivors(runs) + "</span>";
   std::string html =
-      latency_table("Service time <span>µs, from the send to the response</span>",
+      latency_table("Service time <span>µs, from the send to the response" + whose,
                     "service_time_us", runs, [](const Run& run) { return &run.service_time_us; });
   if (any(runs, &Run::response_time_us)) {
     html += latency_table(
-        "Response time <span>µs, from the moment at which the request was due</span>",
+        "Response time <span>µs, from the moment at which the request was due" + whose,
         "response_time_us", runs, [](const Run& run) { return pointer_to(run.response_time_us); });
   }
   const char* const open = runs.size() <= 3 ? " open" : "";

@@ -37,18 +37,28 @@ TEST(ServerFigures, TheShareIsWhatCameBetween) {
   EXPECT_DOUBLE_EQ(share.asleep, 0.375);
   ASSERT_EQ(share.stages.size(), 1U);
   EXPECT_EQ(share.stages[0].count, 20U);
-  EXPECT_DOUBLE_EQ(share.stages[0].p50_us, 2.0);
-  EXPECT_DOUBLE_EQ(share.stages[0].p99_us, 3.96);
+  EXPECT_DOUBLE_EQ(share.stages[0].p50_us.value(), 2.0);
   EXPECT_NE(make_text(share).find("200 requests"), std::string::npos);
+}
+
+TEST(ServerFigures, AQuantileNeedsRequestsBeyondIt) {
+  const auto stage_of = [](std::uint64_t each) {
+    return between(figures(status(100, {5, 5, 5, 5})),
+                   figures(status(300, {5, 5 + each, 5 + each, 5})))
+        .stages.at(0);
+  };
+  EXPECT_FALSE(stage_of(49).p99_us);
+  EXPECT_DOUBLE_EQ(stage_of(50).p99_us.value(), 3.96);
+  EXPECT_DOUBLE_EQ(stage_of(1).p50_us.value(), 2.0);
+  EXPECT_FALSE(stage_of(0).p50_us);
+  const auto share = between(figures(status(1, {1, 0, 0, 0})), figures(status(1, {1, 0, 0, 0})));
+  EXPECT_NE(make_text(share).find("p50 -, p99 -, of 0 requests"), std::string::npos);
 }
 
 TEST(ServerFigures, BeyondTheLastBoundIsThatBound) {
   const auto share =
       between(figures(status(100, {0, 0, 0, 0})), figures(status(101, {0, 0, 0, 3})));
-  EXPECT_DOUBLE_EQ(share.stages[0].p50_us, 4.0);
-  EXPECT_DOUBLE_EQ(
-      between(figures(status(1, {1, 0, 0, 0})), figures(status(1, {1, 0, 0, 0}))).stages[0].p50_us,
-      0.0);
+  EXPECT_DOUBLE_EQ(share.stages[0].p50_us.value(), 4.0);
 }
 
 TEST(ServerFigures, AnotherProcessIsAnotherServer) {

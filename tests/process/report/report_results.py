@@ -144,7 +144,9 @@ def run(seed=1, started_at=1763879556.1, seconds=10, median_us=40.0, rate=250_00
     per_second = count / seconds
     errors = errors or {}
     if errors:
-        intervals[len(intervals) // 2]["errors"] = sum(errors.values())
+        wrong = intervals[len(intervals) // 2]
+        wrong["errors"] = sum(errors.values())
+        wrong["valid"] -= wrong["errors"]
     late = {"code": "kept_up", "text": f"the server kept up with {offered} requests a second"}
     closed = {"code": "closed_loop", "text": "closed loop: the server set the rate"}
     return {"started_at_unix_s": started_at, "offered_per_second": offered,

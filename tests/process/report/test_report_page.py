@@ -2,15 +2,17 @@
 import html.parser
 import json
 import math
+import os
 import re
-import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 import report_results as made
+from browser import PROGRAM as BROWSER
+from browser import Browser
 from harness import BIN, TIME_FACTOR
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 START = 1763879556.1
 
 # The probe runs in a copy of the page: the page's own policy would block it.
@@ -137,16 +139,17 @@ def test_one_run_of_an_open_loop(browser, tmp_path, width):
 
     # The lines: throughput, percentiles of both latencies, and three measures of each over time.
     assert [line["data-name"] for line in page.lines] == [
-        "run 1", "response", "service", "max", "p99", "p50", "max", "p99", "p50"]
+        "run 1", "offered", "response", "service", "max", "p99", "p50", "max", "p99", "p50"]
+    assert set(page.lines[1]["data-values"].split("|")) == {"100,000 /s"}
     rates = page.lines[0]["data-values"].split("|")
     assert [float(rate.removesuffix(" /s").replace(",", "")) for rate in rates] == pytest.approx(
         [interval["operations"] for interval in run["intervals"]], abs=1)
-    for line, name in zip(page.lines[3:], ("max", "p99", "p50") * 2):
-        latency = "service_time_us" if line in page.lines[3:6] else "response_time_us"
+    for line, name in zip(page.lines[4:], ("max", "p99", "p50") * 2):
+        latency = "service_time_us" if line in page.lines[4:7] else "response_time_us"
         shown = [microseconds(text) for text in line["data-values"].split("|")]
         assert shown == pytest.approx([interval[latency][name] for interval in run["intervals"]],
                                       rel=0.01)
-    curve = page.lines[2]
+    curve = page.lines[3]
     places = curve["data-at"].split("|")
     values = [microseconds(text) for text in curve["data-values"].split("|")]
     assert values == sorted(values)
@@ -158,7 +161,7 @@ def test_one_run_of_an_open_loop(browser, tmp_path, width):
     assert xs == sorted(xs) and all(math.isfinite(y) for _, y in points)
 
     # The values at the pointer.
-    assert page.root["data-tip"] == f"at 0.5 s run 1 {rates[0]}"
+    assert page.root["data-tip"] == f"at 0.5 s run 1 {rates[0]} offered 100,000 /s"
     assert page.root["data-tip-inside"] == "true"
     assert page.root["data-tip-gone"] == "true"
 
@@ -228,3 +231,101 @@ def test_nothing_is_fetched(tmp_path):
     assert not re.search(r"\b(src|href|url|import|fetch)\s*[=(:]", text)
     assert re.findall(r"https?://[^\"']*", text) == ["http://www.w3.org/2000/svg"]
     assert json.dumps("<!doctype html>")[1:-1] == text.splitlines()[0]
+
+
+# Each text of a page, with its place, its size on the screen and the contrast with what is behind it; and the page's
+# width beside the window's. What a box scrolls out of sight has no place.
+TEXTS = """(() => {
+  const rgb = colour => colour.match(/[0-9.]+/g).map(Number);
+  const light = ([red, green, blue]) => [red, green, blue].map(each => each / 255)
+    .map(each => each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, each, i) => sum + each * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = element => {
+    for (; element; element = element.parentElement) {
+      const colour = rgb(getComputedStyle(element).backgroundColor);
+      if (colour[3] !== 0) return colour;
+    }
+  };
+  const texts = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    const parent = node.parentElement, style = getComputedStyle(parent);
+    if (!node.data.trim() || parent.closest("script, details:not([open]) > :not(summary)")) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const isDrawn = parent instanceof SVGElement;
+    const clip = parent.closest(".scroll")?.getBoundingClientRect();
+    for (const box of isDrawn ? [parent.getBoundingClientRect()] : range.getClientRects()) {
+      if (box.width < 1 || (clip && (box.left < clip.left || box.right > clip.right))) continue;
+      const [bright, dark] = [light(rgb(isDrawn ? style.fill : style.color)), light(behind(parent))].sort((a, b) => b - a);
+      texts.push({text: node.data.trim(), left: box.left, right: box.right, top: box.top, bottom: box.bottom,
+                  size: parseFloat(style.fontSize) * (isDrawn ? parent.getScreenCTM().a : 1),
+                  contrast: (bright + 0.05) / (dark + 0.05), drawn: isDrawn});
+    }
+  }
+  return {texts, page: document.documentElement.scrollWidth, window: document.documentElement.clientWidth};
+})()"""
+
+# Points at the middle of each chart; returns the places of what it shows.
+TIPS = """[...document.querySelectorAll("figure.chart")].map(figure => {
+  const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
+  svg.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width / 2, clientY: box.top + 20}));
+  const tip = figure.querySelector(".tip"), place = tip.getBoundingClientRect();
+  const shown = [tip.innerText, place.left, place.right];
+  svg.dispatchEvent(new PointerEvent("pointerleave"));
+  return shown;
+})"""
+
+
+def overlaps(texts):
+    """Returns the pairs of texts that lie on each other by more than a pixel each way."""
+    ordered = sorted(texts, key=lambda each: each["top"])
+    for i, one in enumerate(ordered):
+        for other in ordered[i + 1:]:
+            if other["top"] > one["bottom"] - 1:
+                break
+            if min(one["right"], other["right"]) - max(one["left"], other["left"]) > 1:
+                yield one["text"], other["text"]
+
+
+@pytest.fixture(name="window", scope="module")
+def a_window(browser, tmp_path_factory):
+    window = Browser(tmp_path_factory.mktemp("profile"))
+    yield window
+    window.close()
+
+
+@pytest.fixture(name="pages", scope="module")
+def pages_of_all_kinds(tmp_path_factory):
+    """A page of one run, of several results with many runs, of errors, and of a run with little."""
+    short = {"seconds": 3, "sampled": 300}
+    several = [made.result(made.repeats(4, 1, START, **short)),
+               made.result(made.repeats(3, 2, START + 10, **short), host="h" * 200)]
+    several[0]["repeats"] = {"io_rate_miops": {"median": 0.25, "low": 0.24, "high": 0.26, "confidence": 0.95}}
+    wrong = made.result([made.run(seconds=2, sampled=100, errors={"mismatch": 3, "worker_unavailable": 41})],
+                        status="failed", faults=["thread 0, request 3: the response differs at offset 17"] * 30)
+    results = {"one": [made.result([made.run(seconds=12, offered=100_000.0, rate=100_000.0, warmup=2.0, stall_at=5)])],
+               "several": several, "wrong": [wrong],
+               "slow": [made.result([made.run(seconds=2, offered=5.0, rate=5.0, sampled=5)])]}
+    return {name: make_page(tmp_path_factory.mktemp(name), *each) for name, each in results.items()}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 800, 1280, 2560])
+def test_every_page_is_legible(window, pages, width, scheme):
+    """No text lies on another or is smaller than 12 pixels, none is paler than WCAG's 4.5, and nothing scrolls sideways
+    but tables. OFFLOAD_PICTURES names a folder for pictures."""
+    for name, page in pages.items():
+        window.show(page.as_uri(), width, scheme)
+        seen = window.value_of(TEXTS)
+        texts = seen["texts"]
+        assert seen["page"] == seen["window"] == width, name
+        assert [each for each in texts if each["drawn"]], name
+        assert [(each["text"], each["size"]) for each in texts if each["size"] < 12] == [], name
+        assert [(each["text"], each["contrast"]) for each in texts if each["contrast"] < 4.5] == [], name
+        assert list(overlaps(texts)) == [], name
+        assert [each["text"] for each in texts if each["left"] < 0 or each["right"] > width + 0.5] == [], name
+        for text, left, right in window.value_of(TIPS):
+            assert text.strip() and left >= 0 and right <= width, (name, text, left, right)
+        if folder := os.environ.get("OFFLOAD_PICTURES"):
+            window.picture(Path(folder) / f"{name}-{width}-{scheme}.png", width, scheme)

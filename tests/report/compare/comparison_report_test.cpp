@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "tests/results/sample.hpp"
 
@@ -105,11 +108,56 @@ TEST(ComparisonReport, ErrorsAsAThreshold) {
   EXPECT_TRUE(says(none, "errors>0: not exceeded: 0 errors")) << none.text;
 }
 
-TEST(ComparisonReport, ALateClientIsAWarning) {
-  Side late = side_of("b", 5, 10);
-  late.results[0].runs[2].verdict_code = "client_late";
-  EXPECT_TRUE(
-      says(report_of({}, side_of("a", 5, 0), late), "warning: in 1 of 5 runs of NEW the client"));
+/// Sides that are alike, of which `spoil` has changed the third run.
+std::pair<Side, Side> spoiled(const std::function<void(report::Run&)>& spoil) {
+  std::pair<Side, Side> sides{side_of("a", 5, 0), side_of("b", 5, 10)};
+  spoil(sides.second.results[0].runs[2]);
+  return sides;
+}
+
+TEST(ComparisonReport, ALoadThatWasNotTheOneAskedForHasNoVerdict) {
+  for (const char* const code : {"client_late", "server_late", "cut_short", "too_few"}) {
+    const auto [good, bad] = spoiled([&](report::Run& run) { run.verdict_code = code; });
+    const auto report = report_of({}, good, bad);
+    // A server that is late where BASE's kept up is worse.
+    EXPECT_EQ(report.status, code == std::string_view("server_late") ? kFound : kCannotTell);
+    EXPECT_TRUE(says(report, "warning: in 1 of 5 runs of NEW the")) << report.text;
+    EXPECT_FALSE(says(report, "nothing found")) << report.text;
+    EXPECT_EQ(report_of({}, bad, good).status, kCannotTell) << code;
+    EXPECT_EQ(report_of({}, bad, bad).status, kCannotTell) << code;
+  }
+}
+
+TEST(ComparisonReport, FewResponsesHaveNoVerdict) {
+  const auto [good, bad] = spoiled([](report::Run& run) { run.service_time_us.count = 99; });
+  const auto report = report_of({}, good, bad);
+  EXPECT_EQ(report.status, kCannotTell);
+  EXPECT_TRUE(says(report, "in 1 of 5 runs of NEW there were fewer than 100 right responses"));
+  EXPECT_EQ(report_of({}, bad, good).status, kCannotTell);
+}
+
+TEST(ComparisonReport, AResponseForTenRequestsIsALateServer) {
+  const auto [good, bad] = spoiled([](report::Run& run) {
+    run.verdict_code = "kept_up";
+    run.offered_per_second = 1000;
+  });
+  EXPECT_TRUE(says(report_of({}, good, bad), "of NEW the server was late"));
+}
+
+TEST(ComparisonReport, AnInterruptedResultHasNoVerdict) {
+  Side cut = side_of("b", 5, 10);
+  cut.results[0].status = "interrupted";
+  const auto report = report_of({}, side_of("a", 5, 0), cut);
+  EXPECT_EQ(report.status, kCannotTell);
+  EXPECT_TRUE(says(report, "'b.json' was interrupted"));
+  EXPECT_EQ(report_of({}, cut, side_of("b", 5, 10)).status, kCannotTell);
+}
+
+TEST(ComparisonReport, FaultsAreErrorsWhateverTheStatus) {
+  Side faulty = side_of("b", 5, 10);
+  faulty.results[0].faults = {"a fault"};
+  EXPECT_EQ(report_of({}, side_of("a", 5, 0), faulty).status, kFound);
+  EXPECT_EQ(report_of({}, faulty, side_of("b", 5, 10)).status, kCannotTell);
 }
 
 TEST(ComparisonReport, WithoutExpressionsASlowerOneIsFound) {

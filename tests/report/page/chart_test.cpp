@@ -25,11 +25,34 @@ std::size_t occurrences(const std::string& text, const std::string& part) {
 TEST(Chart, LinesLieOnTheAxes) {
   const std::string svg = draw(sample_chart());
   // The corners of the drawing, and the middle of it: 10 is half way from 1 to 100.
-  EXPECT_NE(svg.find("points=\"62.0,246.0 646.0,14.0\""), std::string::npos) << svg;
-  EXPECT_NE(svg.find("points=\"354.0,130.0\""), std::string::npos) << svg;
+  EXPECT_NE(svg.find("points=\"0.0,246.0 1000.0,14.0\""), std::string::npos) << svg;
+  EXPECT_NE(svg.find("points=\"500.0,130.0\""), std::string::npos) << svg;
   EXPECT_NE(svg.find("data-name=\"run A1\" data-at=\"at 0 s|at 10 s\" data-values=\"1 µs|100 µs\""),
             std::string::npos)
       << svg;
+}
+
+TEST(Chart, TextIsInPixelsAtPlacesInPercent) {
+  const std::string svg = draw(sample_chart());
+  EXPECT_NE(svg.find("<text x=\"100.00%\" y=\"264\" text-anchor=\"middle\">10</text>"),
+            std::string::npos)
+      << svg;
+  // The only part that is scaled has no text.
+  const std::size_t scaled = svg.find("viewBox");
+  EXPECT_EQ(svg.find("viewBox", scaled + 1), std::string::npos);
+  EXPECT_EQ(svg.substr(scaled, svg.find("</svg>", scaled) - scaled).find("<text"),
+            std::string::npos);
+}
+
+TEST(Chart, TicksWithoutRoomHaveNoLabel) {
+  Chart chart = sample_chart();
+  chart.x.ticks.clear();
+  for (int i = 0; i < 10; ++i) chart.x.ticks.push_back({double(i), "99.9999 %"});
+  const std::string svg = draw(chart);
+  EXPECT_EQ(occurrences(svg, "<text x="), 6U) << "two are of the other axis and one is the title\n"
+                                              << svg;
+  EXPECT_EQ(occurrences(svg, "<text class=\"where-wide\""), 2U) << svg;
+  EXPECT_EQ(occurrences(svg, "class=\"axis\""), 11U) << "each has a mark";
 }
 
 TEST(Chart, ALoneDotIsSeen) {
@@ -53,7 +76,7 @@ TEST(Chart, LabelsDoNotLieOnEachOther) {
   chart.series[1].points = {{10, 99, "", ""}};
   const std::string svg = draw(chart);
   EXPECT_NE(svg.find("y=\"18.0\">A<"), std::string::npos) << svg;
-  EXPECT_NE(svg.find("y=\"31.0\">B<"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("y=\"34.0\">B<"), std::string::npos) << svg;
 }
 
 TEST(Chart, TooManyLabelsAreNone) {

@@ -20,7 +20,9 @@ bool page_has(const std::string& text, const std::string& part) {
 }
 
 TEST(Page, IsWholeAndBeginsWithItsMarker) {
-  const std::string page = make_page({sample_result({open_loop_run()})});
+  report::Run run = open_loop_run();
+  run.service_time_us.count = 100;
+  const std::string page = make_page({sample_result({run})});
   EXPECT_EQ(page.rfind(std::string(kPageMarker), 0), 0U);
   EXPECT_TRUE(page.ends_with("</html>\n"));
   EXPECT_FALSE(page_has(page, "{{"));
@@ -78,6 +80,7 @@ TEST(Page, TheBannerIsTheVerdict) {
                                                         {"client_late", "warn"},
                                                         {"cut_short", "warn"}}) {
     std::vector<report::Run> runs(3, open_loop_run());
+    for (report::Run& run : runs) run.service_time_us.count = 100;
     runs[1].verdict_code = code;
     runs[1].verdict_text = "offered & achieved";
     const std::string page = make_page({sample_result(runs)});
@@ -89,12 +92,34 @@ TEST(Page, TheBannerIsTheVerdict) {
   }
 }
 
+TEST(Page, FewResponsesAreNotGood) {
+  report::Run run = open_loop_run();
+  const std::string few = make_page({sample_result({run})});
+  EXPECT_TRUE(page_has(few, "<div class=\"banner warn\""));
+  EXPECT_TRUE(page_has(few, "a run has only 4 right responses: 100 are needed"));
+  run.service_time_us.count = 100;
+  EXPECT_TRUE(page_has(make_page({sample_result({run})}), "<div class=\"banner good\""));
+}
+
+TEST(Page, AVerdictThatTheFiguresContradictIsNotGood) {
+  report::Run run = open_loop_run();
+  run.service_time_us.count = 100;
+  run.offered_per_second = 1000;
+  const std::string page = make_page({sample_result({run})});
+  EXPECT_TRUE(page_has(page, "<div class=\"banner warn\""));
+  EXPECT_TRUE(page_has(page, "offered 1000.0/s, achieved 2.0/s: the server was late"));
+  EXPECT_TRUE(page_has(page, "<td>server late</td>"));
+}
+
 TEST(Page, LatenciesOfSurvivorsSaySo) {
   const std::string words = "latencies of the requests that were answered";
   report::Run run = sample_run();
   EXPECT_FALSE(page_has(make_page({sample_result({run})}), words));
   run.unanswered_requests = 1;
   EXPECT_TRUE(page_has(make_page({sample_result({run})}), words));
+  EXPECT_TRUE(
+      page_has(make_page({sample_result({run})}),
+               "from the send to the response; of the requests that were answered rightly<"));
 }
 
 TEST(Page, APercentileNeedsLatenciesBeyondIt) {

@@ -47,10 +47,40 @@ TEST(Plots, OfSeveralRuns) {
   const std::vector<Result> results = {sample_result({sample_run()}),
                                        sample_result({sample_run(5)})};
   const auto charts = make_charts(list_runs(results));
-  EXPECT_EQ(titles_of(charts), (std::vector<std::string>{"Throughput", "Service time by percentile",
-                                                         "Service time, max", "Service time, p99",
-                                                         "Service time, p50"}));
+  EXPECT_EQ(titles_of(charts),
+            (std::vector<std::string>{"Throughput", "Service time by percentile",
+                                      "Service time, max", "Service time, p50"}));
   for (const Chart& chart : charts) EXPECT_EQ(chart.series.size(), 2U) << chart.title;
+}
+
+TEST(Plots, APercentileOverTimeNeedsLatenciesBeyondIt) {
+  report::Run run = sample_run();
+  const auto p99_of = [&] {
+    const std::vector<Result> results = {sample_result({run})};
+    const auto charts = make_charts(list_runs(results));
+    std::size_t points = 0;
+    for (const Series& series : charts.at(2).series) {
+      if (series.name == "p99") points = series.points.size();
+    }
+    return points;
+  };
+  EXPECT_EQ(p99_of(), 0U);
+  run.intervals[0].service_time_us.count = 100;
+  EXPECT_EQ(p99_of(), 1U);
+}
+
+TEST(Plots, TheOfferedRateIsDrawnOnceForRunsThatShareIt) {
+  report::Run faster = open_loop_run(10);
+  faster.offered_per_second = 3;
+  const std::vector<Result> results = {sample_result({open_loop_run(), open_loop_run(5), faster})};
+  const Chart throughput = make_charts(list_runs(results)).at(0);
+  ASSERT_EQ(throughput.series.size(), 5U);
+  EXPECT_EQ(throughput.series[3].name, "offered");
+  EXPECT_EQ(throughput.series[3].points.at(1).y, 2);
+  EXPECT_EQ(throughput.series[4].points.at(1).y, 3);
+  EXPECT_GT(throughput.y.high, 3);
+  const std::vector<Result> closed = {sample_result({sample_run()})};
+  EXPECT_EQ(make_charts(list_runs(closed)).at(0).series.size(), 1U);
 }
 
 TEST(Plots, NothingToDraw) {

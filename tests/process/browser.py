@@ -59,6 +59,18 @@ class Browser:
         """Returns the value of a JavaScript expression in the page."""
         return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
+    def show(self, address, width, scheme="light"):
+        """Opens a page in a window of that width, and waits until it is whole."""
+        self.call("Emulation.setScrollbarsHidden", hidden=True)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.open(address)
+        deadline = time.monotonic() + PATIENCE
+        while self.value_of("document.readyState + location.href") != "complete" + address:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"chromium does not show {address}")
+            time.sleep(0.01)
+
     def picture(self, path, width, scheme="light"):
         """Writes a picture of the whole page as PNG."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
