@@ -60,6 +60,9 @@ offload_install(offload-doctor tools "says what a machine lacks for an offload s
 offload_install(offload-rdma tools "runs, checks and measures RDMA operations between two processes")
 offload_install(offload-packets tools "receives and sends Ethernet frames on a GPU, or on threads")
 
+# Wireshark of Debian and Ubuntu loads it from there.
+install(FILES deploy/wireshark/offload.lua DESTINATION ${CMAKE_INSTALL_LIBDIR}/wireshark/plugins COMPONENT tools)
+
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY deploy/container deploy/grafana deploy/haproxy deploy/kubernetes deploy/prometheus deploy/slurm

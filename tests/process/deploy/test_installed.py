@@ -40,6 +40,12 @@ def test_each_program_has_its_page_and_completion(prefix):
         assert program in run(prefix / "bin" / program, "--version")
 
 
+def test_wireshark_finds_the_dissector(prefix):
+    [file] = prefix.rglob("offload.lua")
+    assert file.parts[-3:-1] == ("wireshark", "plugins") and "lib" in file.parts
+    assert file.read_text() == (harness.ROOT / "deploy/wireshark/offload.lua").read_text()
+
+
 @pytest.fixture(scope="module")
 def consumer(prefix, tmp_path_factory):
     """Returns the folder with the programs of a project that finds the suite through CMake."""
