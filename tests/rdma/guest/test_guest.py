@@ -2,6 +2,7 @@
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,24 @@ def test_a_report_is_there_afterwards(guest, tmp_path):
     report = tmp_path / "folder/report"
     assert guest("--report", str(report), "--", "bash", "-c", "seq 20000 >/dev/report")[0] == 0
     assert report.read_text().splitlines() == [str(i) for i in range(1, 20001)]
+
+
+def test_a_guest_that_does_not_start_is_ended_by_the_limit_for_that(guest, tmp_path):
+    stuck = tmp_path / "qemu-system-x86_64"
+    stuck.write_text("#!/bin/sh\nexec sleep 100\n")
+    stuck.chmod(0o755)
+    start_time = time.monotonic()
+    status, output, errors = guest("--boot", "1", "--timeout", "60", "--", "true",
+                                   env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert time.monotonic() - start_time < 40
+    assert (status, output) == (125, "")
+    assert "the guest did not start within 1 s" in errors
+
+
+def test_a_guest_that_is_late_says_where_its_processors_are(guest):
+    status, output, errors = guest("--boot", "1", "--", "true")
+    assert (status, output) == (125, "")
+    assert {"CPU#0", "CPU#1"} <= {line[:5] for line in errors.splitlines()}, errors
 
 
 def test_a_command_that_takes_too_long_is_ended(guest):
