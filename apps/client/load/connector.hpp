@@ -10,13 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "apps/client/load/connect_attempt.hpp"
 #include "apps/client/load/event_flag.hpp"
+#include "apps/client/load/target.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
 #include "metrics/latency_histogram.hpp"
+#include "net/connect_attempt.hpp"
 #include "net/stream.hpp"
 #include "progress/engine.hpp"
 
@@ -100,16 +101,16 @@ class Connector {
   net::Stream try_one(const net::SocketAddress& address) {
     const core::TimePoint begin = core::Clock::now();
     const core::TimePoint until = std::clamp(deadline_, begin + kFirstPause, begin + kAttemptTime);
-    ConnectAttempt attempt(address, target_.tls ? &*target_.tls : nullptr);
+    net::ConnectAttempt attempt(address, target_.tls ? &*target_.tls : nullptr);
     while (true) {
       EventFlag ready;
       engine_.watch(attempt.fd(), attempt.events(), ready);
       const bool answered = wait(ready, until);
       engine_.unwatch(attempt.fd(), ready);
       if (interrupted_.raised()) return {};
-      const auto state = answered ? attempt.advance() : ConnectAttempt::State::pending;
-      if (state == ConnectAttempt::State::connected) break;
-      if (state == ConnectAttempt::State::pending && answered) continue;
+      const auto state = answered ? attempt.advance() : net::ConnectAttempt::State::pending;
+      if (state == net::ConnectAttempt::State::connected) break;
+      if (state == net::ConnectAttempt::State::pending && answered) continue;
       reason_ = answered ? attempt.reason() : attempt.describe(ETIMEDOUT);
       // A server that is not the one that is wanted stays so. One that went away may be starting.
       if (answered && attempt.error() == EPROTO) {

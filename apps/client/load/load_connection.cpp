@@ -318,12 +318,12 @@ void LoadConnection::continue_connecting() {
   const auto state = attempt_->advance();
   const TimePoint now = Clock::now();
   switch (state) {
-    case ConnectAttempt::State::pending:
+    case net::ConnectAttempt::State::pending:
       share_.engine.rewatch(attempt_->fd(), attempt_->events(), *this);
       return;
-    case ConnectAttempt::State::failed:
+    case net::ConnectAttempt::State::failed:
       return fail_connecting(kind_of_errno(attempt_->error()), attempt_->reason(), now);
-    case ConnectAttempt::State::connected: break;
+    case net::ConnectAttempt::State::connected: break;
   }
   share_.interval->connect.record(now - attempt_begin_);
   share_.engine.unwatch(attempt_->fd(), *this);

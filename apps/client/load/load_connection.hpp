@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "apps/client/load/checker.hpp"
-#include "apps/client/load/connect_attempt.hpp"
 #include "apps/client/load/errors.hpp"
 #include "apps/client/load/flow.hpp"
+#include "apps/client/load/target.hpp"
 #include "core/clock.hpp"
+#include "net/connect_attempt.hpp"
 #include "net/receive_buffer.hpp"
 #include "net/stream.hpp"
 #include "progress/engine.hpp"
@@ -68,8 +69,8 @@ class LoadConnection final : progress::EventHandler, public Flow {
   void retry_later(core::TimePoint now);
   void use(net::Stream stream);
 
-  net::Stream stream_;                     ///< valid while it is connected
-  std::optional<ConnectAttempt> attempt_;  ///< while it connects again
+  net::Stream stream_;                          ///< valid while it is connected
+  std::optional<net::ConnectAttempt> attempt_;  ///< while it connects again
   core::TimePoint attempt_begin_{};
   core::TimePoint retry_at_{};  ///< when to connect again, if there is neither
   core::TimePoint give_up_at_{};

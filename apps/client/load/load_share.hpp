@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "apps/client/load/connect_attempt.hpp"
 #include "apps/client/load/interval.hpp"
 #include "apps/client/load/pacer.hpp"
 #include "apps/client/load/request_log.hpp"
 #include "apps/client/load/run_control.hpp"
+#include "apps/client/load/target.hpp"
 #include "apps/client/requests/arrivals.hpp"
 #include "apps/client/requests/request_pool.hpp"
 #include "core/clock.hpp"

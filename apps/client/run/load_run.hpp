@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/client/load/connect_attempt.hpp"
 #include "apps/client/load/request_log.hpp"
+#include "apps/client/load/target.hpp"
 #include "apps/client/options.hpp"
 #include "apps/client/requests/request_pool.hpp"
 #include "apps/client/requests/schedule.hpp"
