@@ -1,7 +1,6 @@
 #include "net/socket.hpp"
 
 #include <arpa/inet.h>
-#include <linux/filter.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -14,7 +13,7 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "core/log.hpp"
+#include "net/tcp_options.hpp"
 
 namespace offload::net {
 namespace {
@@ -26,54 +25,6 @@ using core::ErrorCode;
 /// Idle time before the first keep-alive probe, and the interval of the next ones (tcp(7)).
 constexpr int kKeepAliveIdleSeconds = 60;
 constexpr int kKeepAliveIntervalSeconds = 10;
-
-void set(int fd, int level, int option, int value, const char* name) {
-  check_errno(::setsockopt(fd, level, option, &value, sizeof value), name);
-}
-
-core::Fd open_tcp(int family) {
-  core::Fd fd(check_errno(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP),
-                          "cannot open a TCP socket"));
-  set(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-  set(fd.get(), SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
-  set(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdleSeconds, "TCP_KEEPIDLE");
-  set(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveIntervalSeconds, "TCP_KEEPINTVL");
-  return fd;
-}
-
-void bind(const core::Fd& fd, const SocketAddress& address) {
-  set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
-  check_errno(::bind(fd.get(), address.get(), address.size),
-              "cannot listen on " + address.to_string());
-}
-
-/// listen_tcp_by_source() makes two to the power of this.
-constexpr unsigned kSourceQueueBits = 4;
-
-/// Has the kernel choose among the sockets that listen where `fd` does by a connection's source.
-void divide_by_source(int fd) {
-  constexpr auto kIp = static_cast<std::uint32_t>(SKF_NET_OFF);  // where its header begins
-  constexpr std::uint32_t kV4Source = kIp + 12;
-  constexpr std::uint32_t kV6Source = kIp + 8;
-  constexpr std::uint32_t kGoldenRatio = 0x9E3779B1;  // spreads neighbours (Knuth 6.4)
-  std::array<sock_filter, 12> program{{
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kIp),
-      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),  // the version
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 6, 2, 0),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kV4Source),
-      BPF_JUMP(BPF_JMP | BPF_JA, 4, 0, 0),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kV6Source),
-      BPF_STMT(BPF_MISC | BPF_TAX, 0),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kV6Source + 4),
-      BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
-      BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kGoldenRatio),
-      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 32 - kSourceQueueBits),
-      BPF_STMT(BPF_RET | BPF_A, 0),
-  }};
-  const sock_fprog filter{program.size(), program.data()};
-  check_errno(::setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &filter, sizeof filter),
-              "SO_ATTACH_REUSEPORT_CBPF");
-}
 
 /// The address that `call`, getsockname or getpeername, reports.
 template <class Call>
@@ -92,6 +43,26 @@ std::string without_brackets(const std::string& host) {
 }
 
 }  // namespace
+
+void set_option(int fd, int level, int option, int value, const char* name) {
+  check_errno(::setsockopt(fd, level, option, &value, sizeof value), name);
+}
+
+core::Fd open_tcp(int family) {
+  core::Fd fd(check_errno(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP),
+                          "cannot open a TCP socket"));
+  set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  set_option(fd.get(), SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
+  set_option(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdleSeconds, "TCP_KEEPIDLE");
+  set_option(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveIntervalSeconds, "TCP_KEEPINTVL");
+  return fd;
+}
+
+void bind_to(const core::Fd& fd, const SocketAddress& address) {
+  set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+  check_errno(::bind(fd.get(), address.get(), address.size),
+              "cannot listen on " + address.to_string());
+}
 
 SocketAddress SocketAddress::from(const sockaddr* address) noexcept {
   SocketAddress copy;
@@ -167,7 +138,7 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, 
 
 core::Fd bind_tcp(const SocketAddress& address) {
   core::Fd fd = open_tcp(address.family());
-  bind(fd, address);
+  bind_to(fd, address);
   return fd;
 }
 
@@ -182,34 +153,10 @@ core::Fd listen_tcp(const SocketAddress& address, int backlog) {
   return fd;
 }
 
-std::vector<core::Fd> listen_tcp_by_source(const SocketAddress& address, int backlog) {
-  std::vector<core::Fd> sockets;
-  // The first one listens alone, as it would not find out otherwise that the port is taken.
-  sockets.push_back(listen_tcp(address, backlog));
-  const auto share = [](const core::Fd& socket) {
-    set(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
-  };
-  share(sockets.front());
-  const SocketAddress at = local_address(sockets.front().get());
-  while (sockets.size() < 1U << kSourceQueueBits) {
-    const core::Fd& socket = sockets.emplace_back(open_tcp(at.family()));
-    share(socket);
-    bind(socket, at);
-    start_listening(socket.get(), backlog);
-  }
-  try {
-    divide_by_source(sockets.front().get());
-  } catch (const Error& error) {
-    core::log_warning("at {} a single source can fill the accept queues of all: {}", at.to_string(),
-                      error.what());
-  }
-  return sockets;
-}
-
 void set_dead_peer_timeout(int fd, core::Duration timeout) {
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
-      static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX)), "TCP_USER_TIMEOUT");
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+             static_cast<int>(std::min<std::int64_t>(milliseconds, INT_MAX)), "TCP_USER_TIMEOUT");
 }
 
 SocketAddress local_address(int fd) {
