@@ -85,11 +85,18 @@ Json json_of(const Experiment& experiment, const ExperimentOutcome& outcome,
       results.push_back(
           {{"target", target}, {"result", Json::parse(text, nullptr, /*allow_exceptions=*/false)}});
     }
+    Json clocks = Json::array();
+    for (const HostClock& clock : load.clocks) {
+      clocks.push_back({{"host", clock.host},
+                        {"clock_offset_seconds", clock.clock.offset},
+                        {"uncertainty_seconds", clock.clock.uncertainty}});
+    }
     loads.push_back({{"name", load.load},
                      {"verdict", name_of(load.answer.verdict)},
                      {"sentence", load.answer.sentence},
                      {"seconds", load.seconds},
                      {"compare", load.compared ? json_of(*load.compared, experiment) : Json()},
+                     {"hosts", clocks},
                      {"results", results}});
   }
   return {{"program", "offload-bench"},
@@ -111,7 +118,7 @@ std::string junit_of(const Experiment& experiment, const ExperimentOutcome& outc
   int errors = 0;
   // An experiment that ended before its first load is a case, too.
   std::vector<LoadAnswer> loads = outcome.loads;
-  if (loads.empty()) loads.push_back({"", outcome.answer, outcome.seconds, {}, {}});
+  if (loads.empty()) loads.push_back({"", outcome.answer, outcome.seconds, {}, {}, {}});
   for (const LoadAnswer& load : loads) {
     cases += fmt::format("  <testcase classname=\"offload-bench.{}\" name=\"{}\" time=\"{:.3f}\">",
                          question_of(experiment),

@@ -104,11 +104,13 @@ void take_root(const SettingTable& table, Experiment& experiment) {
          [&](const Setting& set) {
            experiment.rules.figure = static_cast<SliceFigure>(index_of(set, kSliceFigureNames));
          }},
-        {"seed", [&](const Setting& set) {
+        {"seed",
+         [&](const Setting& set) {
            experiment.seed = value_of(
                set, [](const std::string& text) { return core::parse_number<std::uint64_t>(text); },
                "a whole number");
-         }}});
+         }},
+        {"hosts", [&](const Setting& set) { experiment.hosts = set.values; }}});
 }
 
 void take_target(const SettingTable& table, Experiment& experiment) {
@@ -190,6 +192,13 @@ void check(const Experiment& experiment, const std::string& path) {
     refuse_at(path, "a table [new] is missing: compare has two targets");
   }
   if (experiment.loads.empty()) refuse_at(path, "a table [[load]] is missing");
+  if (!experiment.hosts.empty() && experiment.question != Question::soak) {
+    refuse_at(path, "hosts belong to the question soak, whose only run begins everywhere at once");
+  }
+  for (const std::string& host : experiment.hosts) {
+    // ssh would take it for an option.
+    if (host.empty() || host.starts_with('-')) refuse_at(path, "a host is not a name");
+  }
   for (const ExperimentLoad& load : experiment.loads) {
     if (experiment.question == Question::search && !has_option(load, "search")) {
       refuse_at(load.place, "search needs the option search, such as search = \"p99:500us\"");

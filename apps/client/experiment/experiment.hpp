@@ -40,6 +40,7 @@ struct Experiment {
   core::Duration start_limit = std::chrono::seconds(30);
   ComparisonRules rules;
   std::uint64_t seed = 1;
+  std::vector<std::string> hosts;  ///< soak: where clients run; empty: in this process
   std::vector<ExperimentTarget> targets;
   std::vector<ExperimentLoad> loads;
 };

@@ -98,7 +98,7 @@ void ask_all(const Experiment& experiment, const BenchOptions& options,
   }
   for (const ExperimentLoad& load : experiment.loads) {
     if (!load.name.empty()) files.print(fmt::format("load {}\n", load.name));
-    outcome.loads.push_back(ask(experiment, load, command_line, signals,
+    outcome.loads.push_back(ask(experiment, load, command_line, options.logs, signals,
                                 [&](const std::string& text) { files.print(text); }));
     if (outcome.loads.back().answer.verdict == Answer::Verdict::interrupted) break;
   }

@@ -260,8 +260,8 @@ Answer run_target(const Options& options, const Experiment& experiment, const Wo
 }
 
 void run_targets(const Experiment& experiment, const ExperimentLoad& load,
-                 const Words& command_line, core::Signals& signals, const Print& print,
-                 LoadAnswer& answer) {
+                 const Words& command_line, const std::string& folder, core::Signals& signals,
+                 const Print& print, LoadAnswer& answer) {
   std::vector<LoadAnswer> parts;
   const auto begin = core::Clock::now();
   for (const ExperimentTarget& target : experiment.targets) {
@@ -269,9 +269,12 @@ void run_targets(const Experiment& experiment, const ExperimentLoad& load,
     part.load = experiment.targets.size() == 1 ? "" : title_of(target.name);
     if (!part.load.empty()) print(part.load + "\n");
     std::string result;
-    part.answer = run_target(options_of(experiment, target, load), experiment, command_line,
-                             signals, print, result);
-    answer.results.emplace_back(target.name, result);
+    part.answer =
+        experiment.hosts.empty()
+            ? run_target(options_of(experiment, target, load), experiment, command_line, signals,
+                         print, result)
+            : run_on_hosts(experiment, target, load, folder, signals, answer.clocks, result);
+    if (!result.empty()) answer.results.emplace_back(target.name, result);
     if (part.answer.verdict == Verdict::interrupted) break;
   }
   answer.seconds = core::to_seconds(core::Clock::now() - begin);
@@ -318,13 +321,13 @@ bool wait_for_targets(const Experiment& experiment, std::vector<TargetProcess>& 
 }
 
 LoadAnswer ask(const Experiment& experiment, const ExperimentLoad& load, const Words& command_line,
-               core::Signals& signals, const Print& print) {
+               const std::string& folder, core::Signals& signals, const Print& print) {
   LoadAnswer answer;
   answer.load = load.name;
   if (experiment.question == Question::compare) {
     compare(experiment, load, command_line, signals, print, answer);
   } else {
-    run_targets(experiment, load, command_line, signals, print, answer);
+    run_targets(experiment, load, command_line, folder, signals, print, answer);
   }
   return answer;
 }

@@ -7,6 +7,7 @@
 
 #include "apps/client/experiment/answer.hpp"
 #include "apps/client/experiment/experiment.hpp"
+#include "apps/client/experiment/hosts.hpp"
 #include "apps/client/experiment/paired_comparison.hpp"
 #include "apps/client/experiment/target_process.hpp"
 #include "core/signals.hpp"
@@ -43,6 +44,7 @@ struct LoadAnswer {
   Answer answer;
   double seconds = 0;  ///< the time it took
   std::optional<Compared> compared;
+  std::vector<HostClock> clocks;  ///< of hosts that took part
   /// Results of offload-client, format 1 as JSON, with the names of their targets.
   std::vector<std::pair<std::string, std::string>> results;
 };
@@ -59,9 +61,10 @@ bool wait_for_targets(const Experiment& experiment, std::vector<TargetProcess>& 
                       core::Signals& signals);
 
 /// Asks the experiment's question with one of its loads. A fault of a target is in the answer.
+/// `folder`: for the outputs of clients on several hosts.
 LoadAnswer ask(const Experiment& experiment, const ExperimentLoad& load,
-               const std::vector<std::string>& command_line, core::Signals& signals,
-               const Print& print);
+               const std::vector<std::string>& command_line, const std::string& folder,
+               core::Signals& signals, const Print& print);
 
 /// Returns the answer for all loads: the worst verdict, and the sentence of each.
 Answer answer_of(const std::vector<LoadAnswer>& answers);

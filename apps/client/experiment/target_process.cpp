@@ -20,7 +20,7 @@ constexpr int kCannotExecute = 127;
 constexpr auto kPoll = std::chrono::milliseconds(10);
 
 /// The child's part: calls nothing that is not safe after a fork of threads.
-[[noreturn]] void become(const char* command, int output) noexcept {
+[[noreturn]] void become(const char* command, int log, int channel) noexcept {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   std::signal(SIGPIPE, SIG_DFL);
@@ -28,22 +28,23 @@ constexpr auto kPoll = std::chrono::milliseconds(10);
   sigset_t none;
   sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
-  ::dup2(output, STDOUT_FILENO);
-  ::dup2(output, STDERR_FILENO);
+  ::dup2(channel < 0 ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : channel, STDIN_FILENO);
+  ::dup2(channel < 0 ? log : channel, STDOUT_FILENO);
+  ::dup2(log, STDERR_FILENO);
   ::execl("/bin/sh", "sh", "-c", command, nullptr);
   ::_exit(kCannotExecute);
 }
 
 }  // namespace
 
-TargetProcess::TargetProcess(const std::string& command, const std::string& log)
+TargetProcess::TargetProcess(const std::string& command, const std::string& log, int channel)
     : command_(command), log_(log) {
   constexpr mode_t kReadable = 0644;
   const core::Fd output(
       core::check_errno(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadable),
                         "cannot write '" + log + "'"));
   process_ = core::check_errno(::fork(), "cannot start '" + command + "'");
-  if (process_ == 0) become(command_.c_str(), output.get());
+  if (process_ == 0) become(command_.c_str(), output.get(), channel);
   ::setpgid(process_, process_);  // whichever of the two comes first
 }
 

@@ -12,8 +12,9 @@ namespace offload::client {
 /// a shell. It also receives SIGTERM if this process dies. The main thread's.
 class TargetProcess {
  public:
-  /// Starts `command`, whose output goes to the file `log`. Throws Error.
-  TargetProcess(const std::string& command, const std::string& log);
+  /// Starts `command`, whose output goes to the file `log`. `channel`: a descriptor that becomes
+  /// its standard input and output instead; only its errors go to `log` then. Throws Error.
+  TargetProcess(const std::string& command, const std::string& log, int channel = -1);
   TargetProcess(TargetProcess&& other) noexcept;
   TargetProcess& operator=(TargetProcess&&) = delete;
   /// Ends the group by SIGTERM; after kEndLimit by SIGKILL.

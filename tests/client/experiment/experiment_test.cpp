@@ -104,6 +104,10 @@ TEST_F(ExperimentFile, WhatIsWrongIsSaidWithItsPlace) {
             ":7:1: duration is not an option of a load of the question compare");
   EXPECT_EQ(refused("[base]\nwhere = 1\n"), ":2:1: where is not one of address, start");
   EXPECT_EQ(refused("[base]\naddress = \"h\"\n"), ":2:1: address: expected HOST:PORT");
+  EXPECT_EQ(refused("hosts = [\"a\"]\n" + targets + kOneLoad),
+            ": hosts belong to the question soak, whose only run begins everywhere at once");
+  EXPECT_EQ(refused("question = \"soak\"\nhosts = [\"-oProxyCommand=x\"]\n" + targets + kOneLoad),
+            ": a host is not a name");
   EXPECT_EQ(refused("question = \"search\"\n" + targets + kOneLoad),
             ":7:1: search needs the option search, such as search = \"p99:500us\"");
   EXPECT_EQ(refused("question = \"curve\"\n" + targets + kOneLoad),

@@ -1,6 +1,5 @@
 """offload-bench as its users run it: a file with a question, and one sentence as the answer."""
 import json
-import os
 import re
 import signal
 import subprocess
@@ -8,33 +7,12 @@ import time
 import xml.etree.ElementTree as xml
 
 import pytest
-from harness import BIN, EXTENSIONS, PATIENCE, ROOT, SANITIZER_REPORT, TIME_FACTOR, free_port
+from bench import bench, end_of, start_bench
+from harness import BIN, EXTENSIONS, PATIENCE, ROOT, TIME_FACTOR, free_port
 from paced_server import PacedServer
 
 SENTENCE = re.compile(r"equal within \d+ %|[\d.]+ % (slower|faster) \([\d.]+ to [\d.]+\)"
                       r"|cannot be told within the time given")
-ENVIRONMENT = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-
-
-def start_bench(folder, text, *options):
-    path = folder / "experiment.toml"
-    path.write_text(text)
-    return subprocess.Popen([BIN / "offload-bench", path, "--logs", folder / "logs", *map(str, options)],
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=ENVIRONMENT)
-
-
-def end_of(process):
-    try:
-        process.out, process.log = process.communicate(timeout=60 * TIME_FACTOR)
-    finally:
-        process.kill()
-    assert not SANITIZER_REPORT.search(process.log), process.log
-    assert process.returncode >= 0, f"signal {-process.returncode}"
-    return process
-
-
-def bench(folder, text, *options):
-    return end_of(start_bench(folder, text, *options))
 
 
 def pair_of(folder, name, port, *options):
