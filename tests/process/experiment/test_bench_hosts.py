@@ -7,7 +7,7 @@ import pytest
 from bench import bench
 from harness import BIN
 
-# What stands for ssh and a host: the command runs here, with a clock that is AHEAD seconds ahead. Its client translates
+# Stand-ins for ssh and a host: the command runs here, with a clock that is AHEAD seconds ahead. Its client translates
 # the times, as this machine has one clock only. All other programs are the real ones.
 SSH = """#!/bin/bash
 [[ $1 == -o && $3 == host-* ]] || exit 255
