@@ -5,7 +5,7 @@
 
 namespace offload::client {
 
-Options Options::of_kind(const Kind& kind) const {
+Options Options::of_kind(const RequestKind& kind) const {
   Options options = *this;
   options.kinds.clear();
   if (kind.port) options.server_port = *kind.port;
@@ -28,7 +28,7 @@ Options Options::of_kind(const Kind& kind) const {
 
 std::string Options::wrong_kinds() const {
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const Kind& kind = kinds[i];
+    const RequestKind& kind = kinds[i];
     if (!of_kind(kind).has_sizes()) {
       return fmt::format("--kind {} requires a size or requests", kind.name);
     }
@@ -47,7 +47,7 @@ std::string Options::wrong_kinds() const {
 
 std::string verification_of(const Options& options) {
   std::string all;
-  for (const Kind& kind : options.kinds) {
+  for (const RequestKind& kind : options.kinds) {
     all += fmt::format("{}{}: {}", all.empty() ? "" : ", ", kind.name,
                        verification_of(options.of_kind(kind)));
   }

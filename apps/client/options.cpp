@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kLowestRate = 0.001;
 constexpr double kHighestRate = 1e9;
+constexpr std::size_t kMostSteps = 1000;
 constexpr std::uint32_t kDeepest = 65536;
 /// The maximum number of seconds until --start-at, so that a time in milliseconds is refused.
 constexpr double kLongestWait = 86'400;
@@ -49,6 +50,31 @@ std::optional<double> read_rate(const std::string& text) {
   if (!suffix.empty() && suffix != "k" && suffix != "m") return std::nullopt;
   if (!std::isfinite(value) || value < kLowestRate || value > kHighestRate) return std::nullopt;
   return value;
+}
+
+/// Parses "20k" or steps such as "10k:5s,20k:5s" into `options`. Returns whether it is valid.
+bool take_rate(Options& options, const std::string& text) {
+  options.rate = read_rate(text);
+  if (options.rate || text.find(':') == std::string::npos) return options.rate.has_value();
+  double requests = 0;
+  core::Duration sum{};
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::size_t colon = text.find(':', at);
+    if (colon >= end || options.rate_steps.size() == kMostSteps) return false;
+    const auto rate = read_rate(text.substr(at, colon - at));
+    const auto length =
+        cli::read_time(text.substr(colon + 1, end - colon - 1), std::chrono::milliseconds(1));
+    if (!rate || !length) return false;
+    options.rate_steps.push_back({*rate, *length});
+    requests += *rate * core::to_seconds(*length);
+    sum += *length;
+    at = end + 1;
+  }
+  options.rate_steps_text = text;
+  options.rate = requests / core::to_seconds(sum);
+  options.duration = sum;
+  return true;
 }
 
 std::optional<double> read_depth(const std::string& text) {
@@ -145,10 +171,17 @@ void add_load(cli::CommandLine& line, Options& options) {
                                   1'000'000'000'000,
                                   "Reconnect after this number of requests on a connection")
       .default_str("never");
-  const auto rate = cli::add(
-      line, "--rate RATE", options.rate, read_rate, "a rate from 0.001, such as 500, 20k or 1.5m",
-      "Open loop: send requests at this rate, by the clock, however slow the server is. "
-      "Default: a closed loop, which always has --max-concurrent-messages in flight");
+  cli::add_time(line, "--think", options.think, core::Duration{},
+                "Closed loop: wait for this time after each response before the next request");
+  const auto rate = cli::add_value(
+      line, "--rate RATE", [&options](const std::string& text) { return take_rate(options, text); },
+      "a rate from 0.001, such as 500, 20k or 1.5m, or steps, such as 10k:5s,20k:5s",
+      "Open loop: send requests at this rate, by the clock, however slow the server is, or in "
+      "steps: RATE:SECONDS,.... Default: a closed loop, which always has "
+      "--max-concurrent-messages in flight");
+  cli::add_integer<std::uint64_t>(line, "--burst", options.burst, 1, 1'000'000,
+                                  "Open loop: send this number of requests at once, as often as "
+                                  "--rate takes");
   cli::add(
       line, "--arrivals NAME", options.arrivals,
       [](const std::string& name) -> std::optional<ArrivalKind> {
@@ -284,12 +317,12 @@ void add_content(cli::CommandLine& line, Options& options) {
 
 void add_kinds(cli::CommandLine& line, Options& options) {
   cli::add_each(
-      line, "--kind NAME:KEY=VALUE,...", options.kinds, Kind::parse,
+      line, "--kind NAME:KEY=VALUE,...", options.kinds, RequestKind::parse,
       "a name and keys, such as lookup:port=12346,weight=9,size=64,verify=length:12",
       "Send a kind of requests beside others, each with its own results; may be repeated. "
       "Keys: port; weight, its share of --rate and of the connections; size, or requests, "
-      "a file as of --requests; service, or, as the last one, verify. What is not given "
-      "is as the other options say");
+      "a file as of --requests; service, or, as the last one, verify. The other options give "
+      "the rest");
 }
 
 void add_errors(cli::CommandLine& line, Options& options) {
@@ -343,7 +376,16 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
   const bool scans_rates = options.scan && options.scan->of == Scan::Of::rate;
   if (scans_rates && !options.schedule.empty()) return "--schedule excludes --scan rate";
   if (scans_rates && options.rate) return "--scan rate excludes --rate";
-  for (const char* const option : {"--arrivals", "--lag-tolerance"}) {
+  for (const char* const option : {"--duration", "--iteration-count", "--scan", "--search"}) {
+    if (!options.rate_steps.empty() && line.has(option)) {
+      return fmt::format("--rate with steps excludes {}", option);
+    }
+  }
+  if (line.has("--think") && options.is_open_loop()) return "--think requires a closed loop";
+  if (line.has("--burst") && (!options.schedule.empty() || line.has("--arrivals"))) {
+    return "--burst excludes --schedule and --arrivals";
+  }
+  for (const char* const option : {"--arrivals", "--lag-tolerance", "--burst"}) {
     if (line.has(option) && !options.is_open_loop()) {
       return fmt::format("{} requires an open loop (--rate)", option);
     }
@@ -373,6 +415,7 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
     if (options.start_at && line.has(option)) return fmt::format("--start-at excludes {}", option);
   }
   double highest = options.rate.value_or(0);
+  for (const RateStep& step : options.rate_steps) highest = std::max(highest, step.rate);
   if (scans_rates) highest = *std::ranges::max_element(options.scan->values);
   if (highest > kHighestThreadRate * options.thread_count) {
     return fmt::format("{}: a thread sends at most {:.0f} requests a second (increase -t)",

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "apps/client/requests/arrivals.hpp"
-#include "apps/client/requests/kind.hpp"
 #include "apps/client/requests/payload.hpp"
+#include "apps/client/requests/request_kind.hpp"
 #include "apps/client/requests/service.hpp"
 #include "apps/client/requests/size_mix.hpp"
 #include "apps/client/requests/verification.hpp"
@@ -56,6 +56,10 @@ struct Options {
   std::uint32_t max_concurrent_messages = 128;
   std::uint64_t reconnect_every = 0;  ///< requests; 0: never
   std::optional<double> rate;         ///< requests a second of all threads; none: a closed loop
+  std::string rate_steps_text;        ///< as said; empty: one rate
+  std::vector<RateStep> rate_steps;   ///< then: `rate` is the mean of these, `duration` their sum
+  std::uint64_t burst = 1;            ///< requests of an open loop that are due at once
+  core::Duration think{};             ///< of a closed loop, between a response and the next request
   ArrivalKind arrivals = ArrivalKind::constant;
   std::string schedule;    ///< empty: none
   std::uint64_t seed = 0;  ///< of arrivals and of the choice of requests
@@ -80,7 +84,7 @@ struct Options {
   std::string payload_text = "random";
   Service service = Service::reverse;
   Verification verification;
-  std::vector<Kind> kinds;  ///< empty: one kind, as the members above say
+  std::vector<RequestKind> kinds;  ///< empty: one kind, as the members above say
 
   bool count_errors = false;  ///< else the first one ends the run
   core::Duration response_timeout = core::seconds(30);
@@ -104,8 +108,8 @@ struct Options {
   [[nodiscard]] bool uses_service() const noexcept {
     return !expected_response && verification.kind == Verification::Kind::builtin;
   }
-  /// Returns these options with the requests, the port and the verification of a kind, and no kinds.
-  [[nodiscard]] Options of_kind(const Kind& kind) const;
+  /// Returns these options with the requests, port and verification of a kind, and no kinds.
+  [[nodiscard]] Options of_kind(const RequestKind& kind) const;
   /// Returns why the kinds contradict each other or the rest; empty if they do not.
   [[nodiscard]] std::string wrong_kinds() const;
   /// Returns whether requests become due by the clock.

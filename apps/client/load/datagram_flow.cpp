@@ -106,8 +106,8 @@ void DatagramFlow::stop_sending() noexcept {
 }
 
 std::uint32_t DatagramFlow::next_batch() const noexcept {
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>({free_count_, request_limit_ - sent_, kBatch - message_count_}));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      {free_count_ - thinking_, request_limit_ - sent_, kBatch - message_count_}));
 }
 
 void DatagramFlow::start_batch(std::uint32_t count) {

@@ -96,6 +96,10 @@ void Flow::count_answer() noexcept {
   if (share_.sending_ended) [[unlikely]]
     ++interval.answered_after_end;
   interval.last_answer = now_;
+  if (!share_.thinking) [[likely]]
+    return;
+  ++thinking_;
+  share_.thinking->begin(*this, now_);
 }
 
 bool Flow::take_right(const Pending& request, std::uint64_t count) {

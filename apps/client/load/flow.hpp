@@ -23,6 +23,11 @@ class Flow : public core::ListNode<Flow> {
   /// Sends up to `most` requests that are due. Precondition: share.pacer->due() > 0, and it is the
   /// first in share.with_room.
   void send_due(std::uint64_t most);
+  /// A slot of it has ended to think: resume() sends its next request.
+  void end_thinking() noexcept { --thinking_; }
+  void resume() {
+    if (!over_) go_on();
+  }
   /// Sends no more requests; outstanding responses are still awaited.
   virtual void stop_sending() noexcept = 0;
   /// When something has to be done without an event, at the latest. Precondition: !over().
@@ -87,6 +92,7 @@ class Flow : public core::ListNode<Flow> {
   virtual void end() noexcept = 0;
 
   LoadShare& share_;
+  std::uint32_t thinking_ = 0;   ///< slots that wait, of the window
   core::TimePoint now_{};        ///< the clock when a batch was last sent or read
   std::uint64_t request_limit_;  ///< requests to send in all
   std::uint64_t sent_ = 0;       ///< requests, those of a batch that is sent in part included

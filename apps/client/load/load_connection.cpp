@@ -37,6 +37,7 @@ void LoadConnection::on_events(std::uint32_t epoll_events) {
 
 /// Sends all that may be sent, and ends or connects again if this connection has no more work.
 void LoadConnection::go_on() {
+  if (!stream_.valid()) return;  // it connects again
   const bool flushed = is_open_loop() ? flush() : fill_window();
   watch_for_room(!flushed && send_error_.empty());
   if (is_open_loop() && !over() && pieces_.empty() && next_batch() != 0) join_ready();
@@ -65,7 +66,7 @@ void LoadConnection::end() noexcept {
 
 std::uint32_t LoadConnection::next_batch() const noexcept {
   if (!send_error_.empty()) return 0;
-  const std::uint64_t window = share_.plan.max_in_flight - in_flight();
+  const std::uint64_t window = share_.plan.max_in_flight - in_flight() - thinking_;
   const std::uint64_t left = std::min(request_limit_, connection_limit_) - sent_;
   return static_cast<std::uint32_t>(std::min({window, left, std::uint64_t{share_.longest_batch}}));
 }

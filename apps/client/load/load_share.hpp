@@ -11,6 +11,7 @@
 #include "apps/client/load/request_log.hpp"
 #include "apps/client/load/run_control.hpp"
 #include "apps/client/load/target.hpp"
+#include "apps/client/load/think_queue.hpp"
 #include "apps/client/requests/arrivals.hpp"
 #include "apps/client/requests/request_pool.hpp"
 #include "core/clock.hpp"
@@ -30,6 +31,7 @@ struct LoadPlan {
                                            ///< responses are awaited
   core::Duration warmup{};                 ///< ends a separate interval
   std::uint32_t max_in_flight = 1;         ///< of each connection
+  core::Duration think{};                  ///< of a closed loop, after each response
   core::Duration connect_timeout{};        ///< until a connection that broke is given up
   core::Duration response_timeout{};
   std::optional<core::Duration> deadline;  ///< a later response is an error
@@ -84,6 +86,7 @@ struct LoadShare {
   core::TimePoint end = core::TimePoint::max();  ///< of sending, if the plan has a duration
   std::size_t running = 0;                       ///< flows that are not over
   std::optional<Pacer> pacer;                    ///< of an open loop, from the start on
+  std::optional<ThinkQueue> thinking;            ///< of a closed loop, if its plan says so
   /// An open loop's flows that have room for requests, the one that waits longest first.
   core::IntrusiveList<Flow> with_room;
   std::size_t with_room_count = 0;

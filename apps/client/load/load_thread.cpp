@@ -102,6 +102,9 @@ LoadThread::LoadThread(std::uint32_t number, std::uint32_t first_connection,
         DatagramFlow::receive_room(std::min(run.pool.longest_response(), kLongestDatagram)));
   }
   const std::size_t count = streams.size();
+  if (plan.think > core::Duration{} && !plan.arrivals) {
+    share_.thinking.emplace(plan.think, count * plan.max_in_flight);
+  }
   flows_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     std::string name = fmt::format("{}{}thread {}", run.name, run.name.empty() ? "" : ", ", number);
@@ -179,6 +182,9 @@ TimePoint LoadThread::wake_time(TimePoint now) const noexcept {
   TimePoint wake = std::min(share_.next_check, next_interval_);
   if (drain_end_) wake = std::min(wake, *drain_end_);
   if (share_.end > now) wake = std::min(wake, share_.end);
+  if (share_.thinking && !share_.thinking->is_empty()) {
+    wake = std::min(wake, share_.thinking->next_end());
+  }
   if (share_.pacer && !share_.pacer->ended()) wake = std::min(wake, share_.pacer->next() - kSpin);
   return wake;
 }
@@ -188,6 +194,7 @@ void LoadThread::act_on_time(TimePoint now) {
   if (drain_end_ && now >= *drain_end_) gave_up_ = true;
   if (now >= share_.end) end_sending(now);
   if (share_.pacer && !finished()) send_due(now);
+  if (share_.thinking) end_thinking(now);
   if (now >= share_.next_check && !finished()) check_flows(now);
   if (now >= next_interval_) end_interval(now);
 }
@@ -241,6 +248,16 @@ void LoadThread::send_due(TimePoint now) {
     Flow* const flow = share_.with_room.front();
     if (flow == nullptr) return;
     flow->send_due(std::max<std::uint64_t>(1, pacer.due() / share_.with_room_count));
+  }
+}
+
+/// Sends the next requests of the slots that have waited, those of one flow together.
+void LoadThread::end_thinking(TimePoint now) {
+  ThinkQueue& queue = *share_.thinking;
+  while (!queue.is_empty() && queue.next_end() <= now && !finished()) {
+    Flow& flow = queue.end_next();
+    flow.end_thinking();
+    if (!queue.ends_again(flow, now)) flow.resume();
   }
 }
 

@@ -60,6 +60,7 @@ class alignas(core::kCacheLinePair) LoadThread final {
   void measure_busy(core::TimePoint now);
   void check_flows(core::TimePoint now);
   void send_due(core::TimePoint now);
+  void end_thinking(core::TimePoint now);
   void end_interval(core::TimePoint now);
 
   LoadShare share_;

@@ -36,7 +36,7 @@ std::optional<std::string> arrivals_of(const Options& options) {
 Json json_of(const Options& options) {
   const bool has_sizes = options.has_sizes();
   Json kinds = Json::array();
-  for (const Kind& kind : options.kinds) kinds.push_back(kind.text);
+  for (const RequestKind& kind : options.kinds) kinds.push_back(kind.text);
   const bool has_count = !options.duration && options.schedule.empty();
   return {
       {"server_ip_address", options.server_address},
@@ -47,6 +47,9 @@ Json json_of(const Options& options) {
       {"connections", options.connections},
       {"max_concurrent_messages", options.max_concurrent_messages},
       {"rate", number_or_null(options.rate)},
+      {"rate_steps", text_or_null(options.rate_steps_text)},
+      {"burst", options.burst},
+      {"think_seconds", core::to_seconds(options.think)},
       {"arrivals", text_or_null(arrivals_of(options).value_or(""))},
       {"schedule", text_or_null(options.schedule)},
       {"lag_tolerance_seconds", core::to_seconds(options.lag_tolerance)},

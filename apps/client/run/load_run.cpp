@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,9 +12,9 @@
 #include <utility>
 
 #include "apps/client/load/connector.hpp"
-#include "apps/client/load/datagram_flow.hpp"
 #include "apps/client/load/event_flag.hpp"
 #include "apps/client/load/load_thread.hpp"
+#include "apps/client/run/prepare.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/process/thread.hpp"
@@ -27,12 +25,8 @@ namespace {
 using core::Clock;
 using core::Duration;
 using core::TimePoint;
-using LoadThreads = std::vector<std::unique_ptr<LoadThread>>;
 
 constexpr Duration kTurn = std::chrono::milliseconds(100);
-/// More threads than there are: so that no two threads have the same seed.
-constexpr std::uint64_t kThreadsOfASeed = 1U << 16;
-constexpr double kGoldenRatio = 0.618033988749895;
 /// A --start-at that was missed by more is worth a warning.
 constexpr double kLateStart = 1e-3;
 
@@ -79,8 +73,8 @@ std::vector<Load::Part> make_parts(const Options& options, const std::optional<S
     parts.push_back({"", options.server_port, 1, make_pool(options, schedule, signals)});
   }
   double weights = 0;
-  for (const Kind& kind : options.kinds) weights += kind.weight;
-  for (const Kind& kind : options.kinds) {
+  for (const RequestKind& kind : options.kinds) weights += kind.weight;
+  for (const RequestKind& kind : options.kinds) {
     const Options own = options.of_kind(kind);
     parts.push_back(
         {kind.name, own.server_port, kind.weight / weights, make_pool(own, schedule, signals)});
@@ -95,181 +89,6 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
   return net::TlsContext::client(
       options.tls_server_name.empty() ? options.server_address : options.tls_server_name,
       options.tls_ca, own);
-}
-
-std::size_t connection_count(const Options& options) {
-  return std::size_t{options.thread_count} * options.connections;
-}
-
-/// The first connections of a run.
-struct Connected {
-  std::vector<net::Stream> streams;
-  std::size_t address = 0;    ///< of the target's, that the last one has
-  std::uint64_t missing = 0;  ///< that did not come about
-  std::string fault;          ///< why
-};
-
-/// Makes `wanted` connections; fewer if a signal arrived.
-Connected connect_all(const Options& options, const Target& target, std::size_t wanted,
-                      const core::Signals& signals, metrics::LatencyHistogram& times) {
-  Connector connector(target, Clock::now() + options.connect_timeout, signals);
-  Connected connected;
-  while (connected.streams.size() < wanted) {
-    try {
-      net::Stream stream = connector.connect();
-      if (!stream.valid()) break;
-      connected.streams.push_back(std::move(stream));
-    } catch (const core::Error& error) {
-      if (!options.count_errors || connected.streams.empty()) throw;
-      connected.missing = wanted - connected.streams.size();
-      connected.fault = error.what();
-      break;
-    }
-  }
-  connected.address = connector.address();
-  times.merge(connector.times());
-  return connected;
-}
-
-/// Makes `wanted` sockets, with --udp; where they send to is not asked.
-Connected open_all(const RunSetting& setting, const Load::Part& part, std::size_t wanted) {
-  Connected opened;
-  while (opened.streams.size() < wanted) {
-    opened.streams.emplace_back(open_datagram_socket(
-        part.target.addresses.front(), part.pool.longest_frame(), setting.max_concurrent_messages));
-  }
-  return opened;
-}
-
-/// Returns the number of connections of each part: its share of all, and at least one.
-std::vector<std::size_t> split_connections(const Options& options, const Load& load) {
-  const std::size_t all = connection_count(options);
-  std::vector<std::size_t> counts;
-  std::size_t given = 0;
-  for (const auto& part : load.parts) {
-    const auto share = static_cast<std::size_t>(static_cast<double>(all) * part.share);
-    counts.push_back(std::max<std::size_t>(share, 1));
-    given += counts.back();
-  }
-  const auto lacks = [&](std::size_t i) {
-    return static_cast<double>(all) * load.parts[i].share - static_cast<double>(counts[i]);
-  };
-  for (; given < all; ++given) {
-    std::size_t most = 0;
-    for (std::size_t i = 1; i < counts.size(); ++i) most = lacks(i) > lacks(most) ? i : most;
-    ++counts[most];
-  }
-  for (; given > all; --given) --*std::ranges::max_element(counts);
-  return counts;
-}
-
-LoadPlan make_plan(const Options& options, const RunSetting& setting) {
-  LoadPlan plan;
-  plan.requests = options.iteration_count;
-  if (options.duration) plan.duration = options.warmup + *options.duration;
-  plan.warmup = options.warmup;
-  plan.max_in_flight = setting.max_concurrent_messages;
-  plan.connect_timeout = options.connect_timeout;
-  plan.response_timeout = options.response_timeout;
-  plan.deadline = options.deadline;
-  plan.reconnect_every = options.reconnect_every;
-  plan.udp = options.udp;
-  plan.retries = options.udp_retries;
-  plan.stop_on_error = !options.count_errors;
-  plan.seed = options.seed;
-  plan.in_order = options.in_order;
-  plan.lag_tolerance = options.lag_tolerance;
-  return plan;
-}
-
-/// Those of thread `number` of the `threads` of a part, whose first one is thread `first` of all.
-/// `setting`: the part's.
-std::optional<Arrivals> make_arrivals(const Options& options, const RunSetting& setting,
-                                      const Load& load, std::uint32_t number, std::uint32_t threads,
-                                      std::size_t first) {
-  if (load.schedule) return Arrivals::replay(load.schedule->requests, number, threads);
-  if (!setting.rate) return std::nullopt;
-  const double rate = *setting.rate / threads;
-  if (options.arrivals == ArrivalKind::poisson) {
-    return Arrivals::poisson(rate, options.seed * kThreadsOfASeed + first + number);
-  }
-  // Threads take turns; clients with other seeds are as far from these as they can be.
-  const double phase = std::fmod(static_cast<double>(options.seed) * kGoldenRatio, 1.0);
-  return Arrivals::constant(rate, (number + phase) / *setting.rate);
-}
-
-/// The requests of a thread in an open loop without a duration.
-std::uint64_t requests_of(const Options& options, const Load& load, std::uint32_t connections) {
-  if (load.schedule || options.iteration_count > UINT64_MAX / connections) return UINT64_MAX;
-  return options.iteration_count * connections;
-}
-
-/// Adds the threads of a part. `streams`: spread evenly; the first threads have one more if they
-/// are no multiple. `first`: the number of the first connection. `setting`: the part's.
-void add_threads(LoadThreads& threads, const Options& options, const RunSetting& setting,
-                 const Load& load, std::vector<net::Stream> streams, std::uint32_t first,
-                 const LoadRunContext& context) {
-  LoadPlan plan = make_plan(options, setting);
-  const auto count =
-      static_cast<std::uint32_t>(std::min<std::size_t>(options.thread_count, streams.size()));
-  const std::size_t first_thread = threads.size();
-  auto next = std::make_move_iterator(streams.begin());
-  for (std::uint32_t number = 0; number < count; ++number) {
-    const auto left = static_cast<std::uint32_t>(std::make_move_iterator(streams.end()) - next);
-    const std::uint32_t share = (left + count - number - 1) / (count - number);
-    plan.arrivals = make_arrivals(options, setting, load, number, count, first_thread);
-    if (plan.arrivals) plan.requests = requests_of(options, load, share);
-    threads.push_back(
-        std::make_unique<LoadThread>(static_cast<std::uint32_t>(first_thread) + number, first,
-                                     std::vector<net::Stream>(next, next + share), plan, context));
-    first += share;
-    next += share;
-  }
-}
-
-/// The threads of a run, and the part that each belongs to.
-struct Prepared {
-  LoadThreads threads;
-  std::vector<std::size_t> parts;
-  std::size_t connections = 0;  ///< made or given up
-};
-
-/// Connects and makes the threads of all parts; fewer if a signal arrived. Adds to `result` which
-/// connections failed, and the kinds.
-Prepared prepare(RunResult& result, const Options& options, const RunSetting& setting,
-                 const Load& load, const core::Signals& signals, RunControl& control,
-                 RequestLog* log) {
-  const auto counts = split_connections(options, load);
-  Prepared prepared;
-  for (std::size_t i = 0; i < load.parts.size(); ++i) {
-    const Load::Part& part = load.parts[i];
-    if (part.target.addresses.empty()) return prepared;
-    RunSetting own = setting;
-    if (own.rate) *own.rate *= part.share;
-    Connected connected =
-        options.udp ? open_all(setting, part, counts[i])
-                    : connect_all(options, part.target, counts[i], signals, result.total->connect);
-    if (connected.missing != 0) {
-      result.total->errors.add(ErrorKind::never_connected, connected.missing);
-      result.faults.push_back(connected.fault);
-    }
-    if (!part.name.empty()) {
-      result.kinds.push_back({part.name, part.port, part.share, own.rate, counts[i]});
-    }
-    const std::size_t made = connected.streams.size() + connected.missing;
-    add_threads(prepared.threads, options, own, load, std::move(connected.streams),
-                static_cast<std::uint32_t>(prepared.connections),
-                {.pool = part.pool,
-                 .target = part.target,
-                 .control = control,
-                 .log = log,
-                 .address = connected.address,
-                 .name = part.name});
-    prepared.parts.resize(prepared.threads.size(), i);
-    prepared.connections += made;
-    if (made < counts[i]) return prepared;
-  }
-  return prepared;
 }
 
 void run_thread(LoadThread& thread, RunControl& control, bool stop_on_fault) {

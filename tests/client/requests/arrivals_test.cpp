@@ -90,5 +90,44 @@ TEST(Arrivals, AReplayTakesEachStep) {
   EXPECT_EQ(Arrivals::replay(schedule, 7, 8).next(), core::Duration::max());
 }
 
+TEST(Arrivals, BurstsAreAtOnceOverAllThreads) {
+  std::vector<double> all;
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    // 10 a second, 4 at once: a burst each 0.4 s.
+    const auto times = times_of(Arrivals::bursts(10, 0.1, 4, number, 3), 8);
+    all.insert(all.end(), times.begin(), times.end());
+  }
+  std::sort(all.begin(), all.end());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_NEAR(all[i], 0.1 + 0.4 * static_cast<double>(i / 4), 1e-9) << i;
+  }
+}
+
+TEST(Arrivals, StepsOfTheRate) {
+  const std::vector<RateStep> steps{{10, 1s}, {100, 500ms}, {20, 1s}};
+  const auto times = times_of(Arrivals::in_steps(Arrivals::constant(1, 0), steps, 1, 0s), 80);
+  EXPECT_NEAR(times[9], 0.9, 1e-9);
+  EXPECT_NEAR(times[10], 1, 1e-9);
+  EXPECT_NEAR(times[11], 1.01, 1e-9);
+  EXPECT_NEAR(times[60], 1.5, 1e-9);
+  EXPECT_NEAR(times[61], 1.55, 1e-9);
+  EXPECT_NEAR(times[79], 2.45, 1e-9);
+  // The first step lasts for the warm-up, too; a share of the rate has as long steps.
+  const auto later = times_of(Arrivals::in_steps(Arrivals::constant(1, 0), steps, 0.5, 1s), 40);
+  EXPECT_NEAR(later[1], 0.2, 1e-9);
+  EXPECT_NEAR(later[10], 2, 1e-9);
+  EXPECT_NEAR(later[11], 2.02, 1e-9);
+}
+
+TEST(Arrivals, PoissonArrivalsFollowSteps) {
+  const std::vector<RateStep> steps{{1000, 10s}, {4000, 10s}};
+  auto arrivals = Arrivals::in_steps(Arrivals::poisson(1, 1), steps, 1, 0s);
+  int first = 0;
+  int second = 0;
+  for (; arrivals.next() < 20s; arrivals.advance()) ++(arrivals.next() < 10s ? first : second);
+  EXPECT_NEAR(first, 10'000, 500);  // five standard deviations
+  EXPECT_NEAR(second, 40'000, 1000);
+}
+
 }  // namespace
 }  // namespace offload::client

@@ -10,8 +10,8 @@
 
 namespace offload::client {
 
-/// A kind of requests in a load of several: --kind. What it leaves out is as the other options say.
-struct Kind {
+/// A kind of requests in a load of several: --kind. The other options say what it leaves out.
+struct RequestKind {
   std::string name;
   double weight = 1;                  ///< its share of the rate and of the connections
   std::optional<std::uint16_t> port;  ///< of the server
@@ -23,7 +23,7 @@ struct Kind {
 
   /// Parses "NAME:KEY=VALUE,..." with the keys port, weight, size, requests, service and verify,
   /// whose value may have commas: it goes on until the end. Nothing for any other text.
-  static std::optional<Kind> parse(const std::string& text);
+  static std::optional<RequestKind> parse(const std::string& text);
 };
 
 }  // namespace offload::client

@@ -1,4 +1,4 @@
-#include "apps/client/requests/kind.hpp"
+#include "apps/client/requests/request_kind.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -20,7 +20,7 @@ bool is_name(std::string_view text) {
 }
 
 /// Takes the value of a key. Returns whether the two are valid.
-bool take(Kind& kind, std::string_view key, const std::string& value) {
+bool take(RequestKind& kind, std::string_view key, const std::string& value) {
   if (key == "port") {
     kind.port = core::parse_number<std::uint16_t>(value);
     return kind.port && *kind.port != 0;
@@ -51,9 +51,9 @@ bool take(Kind& kind, std::string_view key, const std::string& value) {
 
 }  // namespace
 
-std::optional<Kind> Kind::parse(const std::string& text) {
+std::optional<RequestKind> RequestKind::parse(const std::string& text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
-  Kind kind;
+  RequestKind kind;
   kind.name = text.substr(0, colon);
   kind.text = text;
   if (!is_name(kind.name)) return std::nullopt;

@@ -1,4 +1,4 @@
-#include "apps/client/requests/kind.hpp"
+#include "apps/client/requests/request_kind.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,13 @@
 namespace offload::client {
 namespace {
 
-TEST(Kind, HasTheKeysThatAreGiven) {
-  const auto plain = Kind::parse("a");
+TEST(RequestKind, HasTheKeysThatAreGiven) {
+  const auto plain = RequestKind::parse("a");
   ASSERT_TRUE(plain);
   EXPECT_EQ(plain->name, "a");
   EXPECT_EQ(plain->weight, 1);
   EXPECT_FALSE(plain->port || plain->sizes || plain->service || plain->verification);
-  const auto full = Kind::parse("look-up_2:port=7000,weight=0.5,size=4k,service=echo");
+  const auto full = RequestKind::parse("look-up_2:port=7000,weight=0.5,size=4k,service=echo");
   ASSERT_TRUE(full);
   EXPECT_EQ(full->name, "look-up_2");
   EXPECT_EQ(full->port, 7000);
@@ -23,14 +23,14 @@ TEST(Kind, HasTheKeysThatAreGiven) {
   EXPECT_EQ(full->text, "look-up_2:port=7000,weight=0.5,size=4k,service=echo");
 }
 
-TEST(Kind, ACommandMayHaveCommas) {
-  const auto kind = Kind::parse("a:requests=file,verify=command:tr a,b c=d");
+TEST(RequestKind, ACommandMayHaveCommas) {
+  const auto kind = RequestKind::parse("a:requests=file,verify=command:tr a,b c=d");
   ASSERT_TRUE(kind);
   EXPECT_EQ(kind->requests_file, "file");
   EXPECT_EQ(kind->verification->argument, "tr a,b c=d");
 }
 
-TEST(Kind, OtherTextsAreRefused) {
+TEST(RequestKind, OtherTextsAreRefused) {
   for (const std::string text : {"",
                                  ":",
                                  "a b",
@@ -54,9 +54,9 @@ TEST(Kind, OtherTextsAreRefused) {
                                  "a:service=echo,verify=none",
                                  "a:port=1,,weight=1",
                                  "\xc3\xa4"}) {
-    EXPECT_FALSE(Kind::parse(text)) << text;
+    EXPECT_FALSE(RequestKind::parse(text)) << text;
   }
-  EXPECT_FALSE(Kind::parse(std::string(65, 'a')));
+  EXPECT_FALSE(RequestKind::parse(std::string(65, 'a')));
 }
 
 }  // namespace
