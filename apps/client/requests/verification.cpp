@@ -121,9 +121,9 @@ std::vector<std::byte> read_bytes(const std::string& path, std::size_t most) {
 std::optional<Verification> Verification::parse(const std::string& text) {
   Verification made;
   made.text = text;
-  const auto takes = [&](std::string_view prefix, Kind kind) {
+  const auto takes = [&](std::string_view prefix, Kind its_kind) {
     if (!text.starts_with(prefix) || text.size() == prefix.size()) return false;
-    made.kind = kind;
+    made.kind = its_kind;
     made.argument = text.substr(prefix.size());
     return true;
   };
@@ -132,9 +132,9 @@ std::optional<Verification> Verification::parse(const std::string& text) {
   made.kind = text == "none" ? Kind::none : text == "recorded" ? Kind::recorded : Kind::length;
   if (made.kind != Kind::length || text == "length") return made;
   if (!text.starts_with(kLengthPrefix)) return std::nullopt;
-  const auto bytes = core::parse_size(std::string_view(text).substr(kLengthPrefix.size()));
-  if (!bytes || *bytes > kLongestMessage) return std::nullopt;
-  made.bytes = static_cast<std::uint32_t>(*bytes);
+  const auto size = core::parse_size(std::string_view(text).substr(kLengthPrefix.size()));
+  if (!size || *size > kLongestMessage) return std::nullopt;
+  made.bytes = static_cast<std::uint32_t>(*size);
   return made;
 }
 

@@ -21,11 +21,11 @@ Bytes operator+(Bytes left, const Bytes& right) {
   return left;
 }
 
-Bytes request(std::string_view text) {
+Bytes asked(std::string_view text) {
   return protocol::make_frame(MessageId::client_request, bytes_of(text));
 }
 
-Bytes response(std::string_view text) {
+Bytes answered(std::string_view text) {
   return protocol::make_frame(MessageId::client_response, bytes_of(text));
 }
 
@@ -40,7 +40,7 @@ std::string refusal_of(const Bytes& content) {
 
 TEST(Recording, HasRequestsInTheirOrderWithTheirResponses) {
   const auto recording =
-      Recording::parse(request("a") + response("xyz") + request("") + response(""), "file");
+      Recording::parse(asked("a") + answered("xyz") + asked("") + answered(""), "file");
   ASSERT_EQ(recording.pairs.size(), 2U);
   EXPECT_TRUE(recording.has_responses);
   EXPECT_TRUE(std::ranges::equal(recording.pairs[0].request, bytes_of("a")));
@@ -49,25 +49,25 @@ TEST(Recording, HasRequestsInTheirOrderWithTheirResponses) {
 }
 
 TEST(Recording, MayHaveNoResponses) {
-  const auto recording = Recording::parse(request("a") + request("b"), "file");
+  const auto recording = Recording::parse(asked("a") + asked("b"), "file");
   EXPECT_EQ(recording.pairs.size(), 2U);
   EXPECT_FALSE(recording.has_responses);
 }
 
 TEST(Recording, EachPrefixThatEndsWithinAFrameIsRefused) {
-  const auto content = request("abc") + response("abc");
+  const auto content = asked("abc") + answered("abc");
   for (std::size_t size = 0; size < content.size(); ++size) {
     const Bytes part(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_EQ(refusal_of(part).empty(), size == request("abc").size()) << size;
+    EXPECT_EQ(refusal_of(part).empty(), size == asked("abc").size()) << size;
   }
 }
 
 TEST(Recording, SomeResponsesAreNotEnough) {
-  EXPECT_NE(refusal_of(request("") + request("") + response("")), "");
-  EXPECT_NE(refusal_of(request("") + response("") + request("")), "");
-  EXPECT_NE(refusal_of(request("") + response("") + request("") + request("")), "");
-  EXPECT_NE(refusal_of(request("") + response("") + response("")), "");
-  EXPECT_NE(refusal_of(response("")), "");
+  EXPECT_NE(refusal_of(asked("") + asked("") + answered("")), "");
+  EXPECT_NE(refusal_of(asked("") + answered("") + asked("")), "");
+  EXPECT_NE(refusal_of(asked("") + answered("") + asked("") + asked("")), "");
+  EXPECT_NE(refusal_of(asked("") + answered("") + answered("")), "");
+  EXPECT_NE(refusal_of(answered("")), "");
   EXPECT_NE(refusal_of(protocol::make_frame(MessageId::error, {})), "");
 }
 
