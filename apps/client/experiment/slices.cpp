@@ -91,7 +91,6 @@ void SliceRunner::add_to_sum(const RunResult& result) {
   }
   measured_ += result.total->end - result.total->begin;
   sum_.total->merge(*result.total);
-  sum_.duration += result.duration;
   sum_.unanswered += result.unanswered;
   sum_.busy = std::max(sum_.busy, result.busy);
   sum_.faults.insert(sum_.faults.end(), result.faults.begin(), result.faults.end());
@@ -99,7 +98,13 @@ void SliceRunner::add_to_sum(const RunResult& result) {
 }
 
 RunResult SliceRunner::take_sum() {
-  sum_.total->begin = sum_.total->end - measured_;  // without the gaps, for means over time
+  // Without the gaps, for means over time. Each slice has responses after the end of its sending:
+  // these count, as the time until then does.
+  sum_.total->begin = sum_.total->end - measured_;
+  sum_.duration = measured_;
+  sum_.total->answered_after_end = 0;
+  sum_.total->valid_after_end = 0;
+  sum_.total->rx_bytes_after_end = 0;
   if (sum_.interrupted || sum_.has_errors()) {
     sum_.verdict = {LoadVerdict::Code::cut_short,
                     "there is no verdict: an error or a signal ended a slice"};
