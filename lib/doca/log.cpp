@@ -36,7 +36,7 @@ struct LogState {
   std::atomic<std::uint32_t> sdk_limit{DOCA_LOG_LEVEL_INFO};  ///< of new backends of the library
 };
 
-LogState& state() {
+LogState& log_state() {
   static auto* const only = new LogState;
   return *only;
 }
@@ -81,7 +81,7 @@ bool accepts(const doca_log_backend& backend, bool is_sdk, std::uint32_t level) 
 /// Writes a line to every backend that accepts it.
 void write_everywhere(bool is_sdk, std::uint32_t level, std::string_view place,
                       std::string_view text) {
-  LogState& log = state();
+  LogState& log = log_state();
   const std::scoped_lock lock(log.mutex);
   std::string line;
   for (const doca_log_backend& backend : log.backends) {
@@ -96,8 +96,8 @@ void write_everywhere(bool is_sdk, std::uint32_t level, std::string_view place,
 
 doca_error_t add(const char* call, const doca_log_backend& backend, doca_log_backend** added) {
   return guarded(call, [&] {
-    const std::scoped_lock lock(state().mutex);
-    *added = &state().backends.emplace_back(backend);
+    const std::scoped_lock lock(log_state().mutex);
+    *added = &log_state().backends.emplace_back(backend);
     if (backend.is_sdk) (*added)->least_severe = doca_log_level_get_global_sdk_limit();
   });
 }
@@ -122,7 +122,7 @@ doca_error_t set_limit(doca_log_backend* backend, bool is_sdk, std::uint32_t lev
                        std::uint32_t doca_log_backend::*limit) noexcept {
   if (backend == nullptr || !is_level(level)) return DOCA_ERROR_INVALID_VALUE;
   if (backend->is_sdk != is_sdk) return DOCA_ERROR_NOT_PERMITTED;
-  const std::scoped_lock lock(state().mutex);
+  const std::scoped_lock lock(log_state().mutex);
   backend->*limit = level;
   return DOCA_SUCCESS;
 }
@@ -180,9 +180,9 @@ using namespace offload::doca;  // NOLINT(google-build-using-namespace): the cal
 
 doca_error_t doca_log_backend_create_standard() {
   {
-    const std::scoped_lock lock(state().mutex);
-    if (state().has_standard) return DOCA_ERROR_ALREADY_EXIST;
-    state().has_standard = true;
+    const std::scoped_lock lock(log_state().mutex);
+    if (log_state().has_standard) return DOCA_ERROR_ALREADY_EXIST;
+    log_state().has_standard = true;
   }
   doca_log_backend output;
   output.file = stdout;
@@ -224,33 +224,33 @@ doca_error_t doca_log_backend_set_sdk_level(doca_log_backend* backend, uint32_t 
 }
 
 doca_error_t doca_log_level_set_global_lower_limit(uint32_t level) {
-  return set_global(state().lower_limit, level);
+  return set_global(log_state().lower_limit, level);
 }
 
 uint32_t doca_log_level_get_global_lower_limit() {
-  return state().lower_limit.load(std::memory_order_relaxed);
+  return log_state().lower_limit.load(std::memory_order_relaxed);
 }
 
 doca_error_t doca_log_level_set_global_sdk_limit(uint32_t level) {
-  const doca_error_t result = set_global(state().sdk_limit, level);
+  const doca_error_t result = set_global(log_state().sdk_limit, level);
   if (result != DOCA_SUCCESS) return result;
-  const std::scoped_lock lock(state().mutex);
-  for (doca_log_backend& backend : state().backends) {
+  const std::scoped_lock lock(log_state().mutex);
+  for (doca_log_backend& backend : log_state().backends) {
     if (backend.is_sdk) backend.least_severe = level;
   }
   return DOCA_SUCCESS;
 }
 
 uint32_t doca_log_level_get_global_sdk_limit() {
-  return state().sdk_limit.load(std::memory_order_relaxed);
+  return log_state().sdk_limit.load(std::memory_order_relaxed);
 }
 
 doca_error_t doca_log_register_source(const char* name, int* source) {
   if (any_null(name, source)) return DOCA_ERROR_INVALID_VALUE;
   return guarded(__func__, [&] {
-    const std::scoped_lock lock(state().mutex);
-    *source = static_cast<int>(state().sources.size());
-    state().sources.emplace_back(name);
+    const std::scoped_lock lock(log_state().mutex);
+    *source = static_cast<int>(log_state().sources.size());
+    log_state().sources.emplace_back(name);
   });
 }
 
@@ -261,9 +261,9 @@ void doca_log(uint32_t level, int source, int line, const char* function, const 
   try {
     std::string name = "unknown";
     {
-      const std::scoped_lock lock(state().mutex);
+      const std::scoped_lock lock(log_state().mutex);
       const auto index = static_cast<std::size_t>(source);
-      if (source >= 0 && index < state().sources.size()) name = state().sources[index];
+      if (source >= 0 && index < log_state().sources.size()) name = log_state().sources[index];
     }
     write_everywhere(false, level,
                      fmt::format("[{}:{}][{}]", name, line, function != nullptr ? function : ""),

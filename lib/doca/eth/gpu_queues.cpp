@@ -19,8 +19,8 @@ using core::Error;
 using core::ErrorCode;
 
 /// Frames of a queue in one turn of the mover.
-constexpr std::size_t kFramesAtOnce = 256;
-constexpr std::size_t kAlignment = 128;
+constexpr std::size_t kFramesInATurn = 256;
+constexpr std::size_t kQueueAlignment = 128;
 
 std::uint64_t real_time() noexcept {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -39,11 +39,11 @@ std::optional<MemoryUse> memory_of(const doca_gpu_dev_eth_txq_wqe& entry) noexce
 GpuEthPath::GpuEthPath(doca_gpu& gpu, std::size_t bytes)
     : gpu_(gpu),
       mover_(gpu.mover()),
-      shared_(gpu.allocate(sizeof(offload_gpu_eth_words) + bytes, kAlignment, true)) {}
+      shared_(gpu.allocate(sizeof(offload_gpu_eth_words) + bytes, kQueueAlignment, true)) {}
 
 void GpuEthPath::set_queue(const void* queue, std::size_t bytes) {
-  queue_ = gpu_->allocate(bytes, kAlignment, false);
-  const doca_gpu::Piece staging = gpu_->allocate(bytes, kAlignment, true);
+  queue_ = gpu_->allocate(bytes, kQueueAlignment, false);
+  const doca_gpu::Piece staging = gpu_->allocate(bytes, kQueueAlignment, true);
   std::memcpy(staging.cpu, queue, bytes);
   gpu_->copy_in(queue_.gpu, staging.cpu, bytes);
   gpu_->sync();
@@ -87,7 +87,7 @@ GpuEthReceiver::GpuEthReceiver(doca_gpu& gpu, MemoryUse buffer, std::uint32_t pl
       buffer_(std::move(buffer)),
       place_bytes_(place_bytes),
       mask_(static_cast<std::uint32_t>(buffer_->bytes().size() / place_bytes) - 1) {
-  arrived_.reserve(kFramesAtOnce);
+  arrived_.reserve(kFramesInATurn);
   doca_gpu_eth_rxq queue{};
   queue.words = words_of_kernel();
   queue.frames = reinterpret_cast<const doca_gpu_dev_eth_rxq_attr*>(entries_of_kernel());
@@ -109,7 +109,7 @@ bool GpuEthReceiver::gather(GpuStaging& staging) noexcept {
   released_ = released;
   const std::uint32_t place = written_ & mask_;
   const std::uint32_t most = std::min({mask_ + 1 - (written_ - released_), mask_ + 1 - place,
-                                       static_cast<std::uint32_t>(kFramesAtOnce)});
+                                       static_cast<std::uint32_t>(kFramesInATurn)});
   const std::span<std::byte> room = staging.take(std::size_t{most} * place_bytes_);
   std::size_t used = 0;
   const std::size_t frames = port_->receive(
@@ -141,7 +141,7 @@ bool GpuEthReceiver::pass_on() noexcept {
 
 GpuEthSender::GpuEthSender(doca_gpu& gpu, const Options& options)
     : GpuEthPath(gpu, options.entries * sizeof(doca_gpu_dev_eth_txq_wqe)), options_(options) {
-  outgoing_.reserve(kFramesAtOnce);
+  outgoing_.reserve(kFramesInATurn);
   doca_gpu_eth_txq queue{};
   queue.words = words_of_kernel();
   queue.entries = reinterpret_cast<doca_gpu_dev_eth_txq_wqe*>(entries_of_kernel());
@@ -180,7 +180,7 @@ void GpuEthSender::take_entries(GpuStaging& staging) {
   }
   const std::uint64_t now = options_.may_wait ? real_time() : 0;
   const auto* const ring = reinterpret_cast<const doca_gpu_dev_eth_txq_wqe*>(entries());
-  while (read_ != end && outgoing_.size() < kFramesAtOnce) {
+  while (read_ != end && outgoing_.size() < kFramesInATurn) {
     doca_gpu_dev_eth_txq_wqe entry;
     std::memcpy(&entry, &ring[read_ & (options_.entries - 1)], sizeof entry);
     if (options_.may_wait && entry.time > now) return;
@@ -221,7 +221,7 @@ bool GpuEthSender::pass_on() noexcept {
 }
 
 bool GpuEthSender::take_ends() noexcept {
-  std::array<std::uint32_t, kFramesAtOnce> numbers{};
+  std::array<std::uint32_t, kFramesInATurn> numbers{};
   const std::size_t count = port_->take_sent(port_queue_, numbers);
   for (std::size_t i = 0; i < count; ++i) {
     switch (std::exchange(sent_.at(numbers.at(i)), Sent::no)) {

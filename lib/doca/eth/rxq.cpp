@@ -101,8 +101,8 @@ doca_error_t set(doca_eth_rxq* rxq, Member doca_eth_rxq::*member, Value value) n
   return DOCA_SUCCESS;
 }
 
-doca_error_t get_capability(const doca_devinfo* devinfo, std::uint32_t value,
-                            std::uint32_t* to) noexcept {
+doca_error_t get_eth_capability(const doca_devinfo* devinfo, std::uint32_t value,
+                                std::uint32_t* to) noexcept {
   if (any_null(devinfo, to)) return DOCA_ERROR_INVALID_VALUE;
   if (!has_eth(*devinfo)) return DOCA_ERROR_NOT_SUPPORTED;
   *to = value;
@@ -171,12 +171,12 @@ void doca_eth_rxq::ended(Task& task, void* rxq) noexcept {
 
 doca_error_t doca_eth_rxq_cap_get_max_burst_size(const doca_devinfo* devinfo,
                                                  uint32_t* max_burst_size) {
-  return get_capability(devinfo, kMostBurst, max_burst_size);
+  return get_eth_capability(devinfo, kMostBurst, max_burst_size);
 }
 
 doca_error_t doca_eth_rxq_cap_get_max_packet_size(const doca_devinfo* devinfo,
                                                   uint32_t* max_packet_size) {
-  return get_capability(devinfo, EthPort::kMostFrame, max_packet_size);
+  return get_eth_capability(devinfo, EthPort::kMostFrame, max_packet_size);
 }
 
 doca_error_t doca_eth_rxq_cap_is_type_supported(const doca_devinfo* devinfo, doca_eth_rxq_type type,

@@ -20,7 +20,7 @@ using core::ErrorCode;
 using gpu::check_cuda;
 
 /// The alignment that CUDA's allocations have.
-constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kCudaAlignment = 256;
 
 int find_gpu(const std::string& pci_address) {
   int count = 0;
@@ -67,7 +67,7 @@ struct CudaGpu final : doca_gpu {
 
   Piece allocate(std::size_t size, std::size_t alignment, bool is_shared) override {
     const Selected selected(index);
-    const std::size_t more = alignment > kAlignment ? alignment : 0;
+    const std::size_t more = alignment > kCudaAlignment ? alignment : 0;
     void* memory = nullptr;
     Piece piece;
     if (is_shared) {

@@ -14,7 +14,7 @@ namespace {
 /// Turns without work in which the thread does not pause, then those in which it yields.
 constexpr int kBusyTurns = 2000;
 constexpr int kYieldingTurns = 10000;
-constexpr auto kPause = std::chrono::microseconds(20);
+constexpr auto kMoverPause = std::chrono::microseconds(20);
 
 }  // namespace
 
@@ -99,7 +99,7 @@ void GpuMover::pause(bool has_worked) {
   if (idle_turns_ < kYieldingTurns) {
     std::this_thread::yield();
   } else {
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kMoverPause);
   }
 }
 

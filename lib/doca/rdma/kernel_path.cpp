@@ -18,7 +18,7 @@ using core::Error;
 using core::ErrorCode;
 
 /// Requests of a ring, and completions, in one turn.
-constexpr std::size_t kAtOnce = 64;
+constexpr std::size_t kCompletionsAtOnce = 64;
 /// In a wr_id: it is a receive. Otherwise the index of the connection is there.
 constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
 
@@ -204,7 +204,7 @@ void RdmaKernelPath::fail(const char* why) noexcept {
 
 bool RdmaKernelPath::post_receives() {
   bool worked = false;
-  for (std::size_t i = 0; i < kAtOnce; ++i) {
+  for (std::size_t i = 0; i < kCompletionsAtOnce; ++i) {
     const auto request = received_.next_request();
     if (!request) break;
     auto local = local_of(*request, true);
@@ -229,7 +229,7 @@ bool RdmaKernelPath::post_sends(std::uint32_t index) {
   Slot& slot = slots_[index];
   if (slot.pair == nullptr) return false;
   bool worked = false;
-  for (std::size_t i = 0; i < kAtOnce; ++i) {
+  for (std::size_t i = 0; i < kCompletionsAtOnce; ++i) {
     auto request = slot.ring.next_request();
     if (!request) break;
     const bool writes = request->kind == OFFLOAD_GPU_RDMA_WRITE;
@@ -268,7 +268,7 @@ bool RdmaKernelPath::post_sends(std::uint32_t index) {
 }
 
 bool RdmaKernelPath::take_completions() {
-  std::array<ibv_wc, kAtOnce> told{};
+  std::array<ibv_wc, kCompletionsAtOnce> told{};
   const auto taken = completions_.queue().poll(told);
   for (const ibv_wc& each : taken) {
     const bool is_receive = (each.wr_id & kReceive) != 0;

@@ -27,17 +27,13 @@ constexpr std::size_t kRecordBytes = 8;
 /// The fewest receives: the sends behind them begin at a block.
 constexpr std::uint32_t kFewestReceives = wire::kBlockBytes / sizeof(wire::Segment);
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorCode::invalid_value, why);
-}
-
 /// Returns the UMEM if it is one of the context that has room. Throws Error.
 doca_umem& umem_of(const doca_verbs_context& context, doca_umem* umem, std::uint64_t offset,
                    std::size_t bytes, const char* what) {
-  if (umem == nullptr) refuse(std::string(what) + " with an external data path need a UMEM");
-  if (umem->native != context.device.get()) refuse("a UMEM of another context");
+  if (umem == nullptr) reject(std::string(what) + " with an external data path need a UMEM");
+  if (umem->native != context.device.get()) reject("a UMEM of another context");
   if (offset > umem->size || bytes > umem->size - offset) {
-    refuse(std::string(what) + " need " + std::to_string(bytes) + " bytes from offset " +
+    reject(std::string(what) + " need " + std::to_string(bytes) + " bytes from offset " +
            std::to_string(offset) + " on; the UMEM has " + std::to_string(umem->size));
   }
   return *umem;
@@ -45,7 +41,7 @@ doca_umem& umem_of(const doca_verbs_context& context, doca_umem* umem, std::uint
 
 std::uint32_t log2_of(std::uint32_t count, const char* what) {
   if (!std::has_single_bit(count) || count > rdma::kMostEntries) {
-    refuse("invalid number " + std::to_string(count) + " of " + what +
+    reject("invalid number " + std::to_string(count) + " of " + what +
            " with an external data path; allowed are powers of two up to " +
            std::to_string(rdma::kMostEntries));
   }
@@ -54,15 +50,15 @@ std::uint32_t log2_of(std::uint32_t count, const char* what) {
 
 void require_page(std::uint64_t offset, const char* what) {
   if (offset % kRingAlignment != 0) {
-    refuse(std::string(what) + " must begin at a multiple of " + std::to_string(kRingAlignment) +
+    reject(std::string(what) + " must begin at a multiple of " + std::to_string(kRingAlignment) +
            " bytes in the UMEM");
   }
 }
 
-rdma::QueueSizes sizes_of(const doca_verbs_qp_init_attr& from) {
+rdma::QueueSizes ring_sizes_of(const doca_verbs_qp_init_attr& from) {
   static_cast<void>(log2_of(from.max_send_wr, "sends"));
   static_cast<void>(log2_of(from.max_recv_wr, "receives"));
-  if (from.max_recv_wr < kFewestReceives) refuse("an external data path needs 4 receives");
+  if (from.max_recv_wr < kFewestReceives) reject("an external data path needs 4 receives");
   if (from.max_send_sge > 1 || from.max_recv_sge > 1 || from.max_inline_data != 0) {
     throw Error(ErrorCode::not_supported,
                 "with an external data path, entries of several buffers and inline data");
@@ -76,12 +72,12 @@ std::size_t bytes_of(const rdma::QueueSizes& sizes) {
 }
 
 doca_uar& required_uar(const doca_verbs_context& context, doca_uar* uar) {
-  if (uar == nullptr) refuse("a queue pair with an external data path needs an external UAR");
+  if (uar == nullptr) reject("a queue pair with an external data path needs an external UAR");
   return uar_of(context, uar);
 }
 
 template <class T>
-T* at(void* base, std::uint64_t offset) noexcept {
+T* address_at(void* base, std::uint64_t offset) noexcept {
   return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
 }
 
@@ -123,21 +119,21 @@ ExternalCq::ExternalCq(doca_verbs_context& of, const doca_verbs_cq_attr& attribu
 }
 
 wire::CompletionQueue ExternalCq::queue() const noexcept {
-  return {at<wire::Cqe>(umem_->address, place_.entries), log2_,
-          at<std::uint32_t>(umem_->address, place_.record), number()};
+  return {address_at<wire::Cqe>(umem_->address, place_.entries), log2_,
+          address_at<std::uint32_t>(umem_->address, place_.record), number()};
 }
 
 ExternalQp::ExternalQp(doca_verbs_context& of, const doca_verbs_qp_init_attr& from)
     : doca_verbs_qp(of, from),
       uar_(required_uar(of, from.uar)),
-      rings_(umem_of(of, from.umem, from.umem_offset, bytes_of(sizes_of(from)), "rings")),
+      rings_(umem_of(of, from.umem, from.umem_offset, bytes_of(ring_sizes_of(from)), "rings")),
       records_(umem_of(of, from.dbr_umem, from.dbr_umem_offset, kRecordBytes, "records")),
-      sizes_(sizes_of(from)),
+      sizes_(ring_sizes_of(from)),
       rings_offset_(from.umem_offset),
       records_offset_(from.dbr_umem_offset),
       has_record_(from.send_dbr_mode == DOCA_VERBS_QP_SEND_DBR_MODE_DBR_VALID) {
   require_page(rings_offset_, "rings");
-  if (records_offset_ % kRecordBytes != 0) refuse("records must begin at a multiple of 8 bytes");
+  if (records_offset_ % kRecordBytes != 0) reject("records must begin at a multiple of 8 bytes");
   const DevxQueuePair::Options options{
       .has_record = has_record_,
       .registers = &uar_->registers,
@@ -153,8 +149,8 @@ ExternalQp::ExternalQp(doca_verbs_context& of, const doca_verbs_qp_init_attr& fr
 
 rdma::QueuePairMemory ExternalQp::queues(void* rings) const noexcept {
   rdma::QueuePairMemory queues{};
-  auto* const records = at<std::uint32_t>(records_->address, records_offset_);
-  queues.receive = {at<wire::Segment>(rings, rings_offset_), sizes_.receives,
+  auto* const records = address_at<std::uint32_t>(records_->address, records_offset_);
+  queues.receive = {address_at<wire::Segment>(rings, rings_offset_), sizes_.receives,
                     records + MLX5_RCV_DBR, receives_queue().queue()};
   queues.send.ring = {queues.receive.ring + sizes_.receives, sizes_.send_blocks};
   queues.send.number = number();

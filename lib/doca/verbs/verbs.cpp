@@ -19,10 +19,6 @@ namespace {
 using core::Error;
 using core::ErrorCode;
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorCode::invalid_value, why);
-}
-
 std::uint32_t number_of(int count) noexcept {
   return static_cast<std::uint32_t>(std::max(count, 0));
 }
@@ -64,13 +60,13 @@ struct NativeCq final : doca_verbs_cq {
 /// Returns the queue of one of the two kinds of work; without it, that of the other kind.
 doca_verbs_cq& queue_or(doca_verbs_cq* wanted, doca_verbs_cq* other, std::uint32_t requests) {
   if (wanted == nullptr && (requests != 0 || other == nullptr)) {
-    refuse("a queue pair needs a completion queue");
+    reject("a queue pair needs a completion queue");
   }
   return wanted != nullptr ? *wanted : *other;
 }
 
 doca_verbs_pd& domain_of(const doca_verbs_qp_init_attr& attributes) {
-  if (attributes.pd == nullptr) refuse("a queue pair needs a protection domain");
+  if (attributes.pd == nullptr) reject("a queue pair needs a protection domain");
   return *attributes.pd;
 }
 
@@ -148,7 +144,7 @@ constexpr std::array kTransitions{
 void change_state(doca_verbs_qp& pair, const doca_verbs_qp_attr& wanted, int mask) {
   const Transition& change = kTransitions.at(wanted.next_state);
   if ((mask & DOCA_VERBS_QP_ATTR_NEXT_STATE) == 0 || (mask & change.required) != change.required) {
-    refuse("the mask lacks attributes that the next state needs");
+    reject("the mask lacks attributes that the next state needs");
   }
   if (change.from ? *change.from != pair.state : pair.state == change.native) {
     throw Error(ErrorCode::bad_state, "queue pair " + std::to_string(pair.number()) +
@@ -202,11 +198,11 @@ doca_verbs_qp::doca_verbs_qp(doca_verbs_context& context, const doca_verbs_qp_in
       receives_(queue_or(attributes.receive_cq, attributes.send_cq, attributes.max_recv_wr)) {
   ibv_context* const native = context.device.get();
   const Maker maker = maker_of(attributes);
-  if (domain_->domain.get()->context != native) refuse("a protection domain of another context");
+  if (domain_->domain.get()->context != native) reject("a protection domain of another context");
   for (const doca_verbs_cq* queue : {sends_.get(), receives_.get()}) {
-    if (queue->context->device.get() != native) refuse("a completion queue of another context");
+    if (queue->context->device.get() != native) reject("a completion queue of another context");
     if (queue->maker() != maker) {
-      refuse("a queue pair and its completion queues differ in their external UAR or data path");
+      reject("a queue pair and its completion queues differ in their external UAR or data path");
     }
   }
 }
@@ -309,7 +305,7 @@ doca_error_t doca_verbs_cq_create(doca_verbs_context* verbs_context, doca_verbs_
                                   doca_verbs_cq** verbs_cq) {
   if (any_null(verbs_context, cq_attr, verbs_cq)) return DOCA_ERROR_INVALID_VALUE;
   return guarded(__func__, [&] {
-    if (cq_attr->size == 0) refuse("a completion queue without a size");
+    if (cq_attr->size == 0) reject("a completion queue without a size");
     switch (maker_of(*cq_attr)) {
       case Maker::libibverbs: *verbs_cq = new NativeCq(*verbs_context, cq_attr->size); break;
       case Maker::card: *verbs_cq = make_card_cq(*verbs_context, *cq_attr).release(); break;

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "core/error.hpp"
 #include "doca/include/doca_verbs.h"
 #include "doca/use.hpp"
 #include "rdma/verbs/protection_domain.hpp"
@@ -94,6 +96,11 @@ enum class Maker : std::uint8_t {
   card,      ///< the card's own commands, and the library posts and polls
   external,  ///< the same commands, but the program or its kernels post and poll
 };
+
+/// Throws Error with the code invalid_value.
+[[noreturn]] inline void reject(const std::string& why) {
+  throw core::Error(core::ErrorCode::invalid_value, why);
+}
 
 }  // namespace offload::doca
 
