@@ -10,9 +10,9 @@
 namespace offload::results {
 namespace {
 
-/// A bucket of a histogram is 0.8 % wide, and values below 1 us are rounded to nanoseconds.
+/// A bucket of a histogram is 0.8 % wide, or 1 ns.
 constexpr double kBucketShare = 0.02;
-constexpr double kBucketUs = 0.01;
+constexpr double kBucketUs = 0.0005;
 /// Rates are computed from counts in floating point.
 constexpr double kRounding = 1e-6;
 

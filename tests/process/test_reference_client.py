@@ -87,7 +87,7 @@ def test_the_clients_statistics_have_the_reference_clients_names(stage):
 
 
 def test_the_clients_data_rates_are_those_of_payloads(stage, tmp_path):
-    """As in the reference client's statistics: 5 bytes an operation for "hello", not the 17 of its frame."""
+    """The reference client's statistics have 5 bytes an operation for "hello", not the 17 of its frame."""
     server, _ = stage.pair()
     client = stage.run_client(server, "-i", 1000, "-m", "hello", "-e", "olleh", "--output", tmp_path / "r.json")
     run, = json.loads((tmp_path / "r.json").read_text())["runs"]

@@ -40,7 +40,7 @@ struct Load {
 struct RunObserver {
   RequestLog* log = nullptr;  ///< takes a record of each request
   std::function<void()> on_start = [] {};
-  /// What a load thread recorded; before the start, the first connections.
+  /// Takes each interval of a load thread; before the start, one with the first connections.
   std::function<void(const Interval&)> on_interval = [](const Interval&) {};
   TimeLine::OnSecond on_second = [](const results::RunInterval&) {};
   std::function<void()> on_turn = [] {};  ///< every 0.1 s at least

@@ -5,13 +5,16 @@ import math
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import report_results as made
-from browser import PROGRAM as BROWSER
-from browser import Browser
-from harness import BIN, TIME_FACTOR
+from harness import BIN, ROOT, TIME_FACTOR
+
+sys.path.insert(0, str(ROOT / "tests/process/operation"))
+from browser import PROGRAM as BROWSER  # noqa: E402, in the folder above
+from browser import Browser  # noqa: E402
 
 START = 1763879556.1
 
@@ -233,8 +236,8 @@ def test_nothing_is_fetched(tmp_path):
     assert json.dumps("<!doctype html>")[1:-1] == text.splitlines()[0]
 
 
-# Each text of a page, with its place, its size on the screen and the contrast with what is behind it; and the page's
-# width beside the window's. What a box scrolls out of sight has no place.
+# Returns each text of a page, with its place, its size on the screen and its contrast with the colour behind it; and
+# the width of the page and of its window. A text that a box scrolls out of sight is left out.
 TEXTS = """(() => {
   const rgb = colour => colour.match(/[0-9.]+/g).map(Number);
   const light = ([red, green, blue]) => [red, green, blue].map(each => each / 255)
@@ -266,7 +269,7 @@ TEXTS = """(() => {
   return {texts, page: document.documentElement.scrollWidth, window: document.documentElement.clientWidth};
 })()"""
 
-# Points at the middle of each chart; returns the places of what it shows.
+# Points at the middle of each chart; returns the text that it shows there, and the sides of its box.
 TIPS = """[...document.querySelectorAll("figure.chart")].map(figure => {
   const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
   svg.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width / 2, clientY: box.top + 20}));
