@@ -168,13 +168,12 @@ Json search_of(const Campaign& campaign, const Options& options) {
   const auto& found = *campaign.search;
   Json steps = Json::array();
   for (const auto& step : found.steps) {
-    steps.push_back(
-        {{"offered_per_second", step.offered_per_second},
-         {"repeat", step.repeat},
-         {"latency_us", step.measured.too_few ? Json() : Json(step.measured.latency_us)},
-         {"kept_up", step.measured.kept_up},
-         {"trusted", step.measured.trusted},
-         {"meets", step.meets}});
+    steps.push_back({{"offered_per_second", step.offered_per_second},
+                     {"repeat", step.repeat},
+                     {"latency_us", step.measured.held ? Json(step.measured.latency_us) : Json()},
+                     {"kept_up", step.measured.kept_up},
+                     {"trusted", step.measured.trusted},
+                     {"meets", step.meets}});
   }
   return {{"percentile", options.search->percentile},
           {"bound_us", core::to_micros(options.search->bound)},

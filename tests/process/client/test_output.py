@@ -234,7 +234,8 @@ def test_the_server_s_own_figures(stage):
         figures = json.loads(client.json_file.read_text())["server"]
         assert figures["requests"] == figures["responses"] == 6400 and figures["errors"] == 0
         assert 0 < figures["stages"]["request"]["count"] <= 100  # one of 64, and one a turn at most
-        assert 0 < figures["stages"]["worker"]["p50_us"] <= figures["stages"]["worker"]["p99_us"]
+        worker = figures["stages"]["worker"]
+        assert worker["p50_us"] > 0 and (worker["p99_us"] is None) == (worker["count"] < 100)
         assert abs(figures["busy"] + figures["polling"] + figures["asleep"] - 1) < 1e-6
         assert "Server:  " in client.out
 
