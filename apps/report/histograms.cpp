@@ -65,6 +65,7 @@ void add_intervals(const Run& run, double log_start, std::string& log) {
   for (const RunInterval& interval : run.intervals) {
     add("service_time", interval, interval.service_time_us);
     if (interval.response_time_us) add("response_time", interval, *interval.response_time_us);
+    add("", interval, interval.response_time_us.value_or(interval.service_time_us));
   }
 }
 

@@ -32,7 +32,8 @@ class HistogramSum {
 };
 
 /// Returns the log of HdrHistogram of all intervals of all runs, with the tags service_time and
-/// response_time. Throws Error (bad_message) for an invalid histogram.
+/// response_time, and of the last of these without a tag. Throws Error (bad_message) for an
+/// invalid histogram.
 std::string histogram_log(const Result& result);
 
 }  // namespace offload::report

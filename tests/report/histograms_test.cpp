@@ -47,7 +47,7 @@ TEST(HistogramSum, DoesNotOverflow) {
   EXPECT_EQ(error.code(), core::ErrorCode::bad_message);
 }
 
-TEST(HistogramLog, HasTheIntervalsOfAllRunsByTag) {
+TEST(HistogramLog, HasTheIntervalsOfAllRunsByTagAndWithout) {
   std::istringstream log(histogram_log(sample_result({open_loop_run(), open_loop_run(10)})));
   metrics::HdrLogReader reader(log, "the log");
   metrics::HdrLogInterval interval;
@@ -59,10 +59,11 @@ TEST(HistogramLog, HasTheIntervalsOfAllRunsByTag) {
     tags.push_back(interval.tag);
     latencies += interval.histogram.count();
   }
-  EXPECT_EQ(starts, (std::vector<double>{0, 0, 1, 1, 10, 10, 11, 11}));
+  EXPECT_EQ(starts, (std::vector<double>{0, 0, 0, 1, 1, 1, 10, 10, 10, 11, 11, 11}));
   EXPECT_EQ(tags.at(0), "service_time");
   EXPECT_EQ(tags.at(1), "response_time");
-  EXPECT_EQ(latencies, 16U);
+  EXPECT_EQ(tags.at(2), "");
+  EXPECT_EQ(latencies, 24U);
 }
 
 }  // namespace

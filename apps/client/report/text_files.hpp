@@ -44,7 +44,8 @@ inline std::string make_csv(const Campaign& campaign) {
 }
 
 /// HdrHistogram's log: an interval a second with the tag service_time and, in an open loop, one
-/// with the tag response_time. Times are nanoseconds; starts count from the first run's.
+/// with the tag response_time. The last of them is there without a tag too, for tools that read
+/// only such lines. Times are nanoseconds; starts count from the first run's.
 inline std::string make_histogram_log(const Campaign& campaign) {
   const double start = campaign.runs.empty() ? 0 : campaign.runs.front().started_at_unix_s;
   std::string text = metrics::hdr_log_header(start);
@@ -56,8 +57,10 @@ inline std::string make_histogram_log(const Campaign& campaign) {
         const auto max = std::chrono::nanoseconds(std::llround(latency.max * 1000));
         text += metrics::hdr_log_line(tag, begin, second.length_s, max, latency.histogram);
       };
+      const bool is_open = second.response_time_us->count != 0;
       add("service_time", second.service_time_us);
-      add("response_time", *second.response_time_us);
+      if (is_open) add("response_time", *second.response_time_us);
+      add("", is_open ? *second.response_time_us : second.service_time_us);
     }
   }
   return text;

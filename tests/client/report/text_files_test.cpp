@@ -61,7 +61,25 @@ TEST(HistogramLog, IsReadBack) {
   EXPECT_EQ(interval.histogram.count(), 2U);
   ASSERT_TRUE(reader.next(interval));
   EXPECT_EQ(interval.tag, "response_time");
+  const auto mean = interval.histogram.mean();
+  ASSERT_TRUE(reader.next(interval));
+  EXPECT_EQ(interval.tag, "");
+  EXPECT_TRUE(interval.histogram.mean() == mean);
   EXPECT_FALSE(reader.next(interval));
+}
+
+TEST(HistogramLog, HasTheServiceTimeWithoutTagIfThereIsNoOther) {
+  std::istringstream text(make_histogram_log(sample_campaign(false)));
+  metrics::HdrLogReader reader(text, "log");
+  metrics::HdrLogInterval tagged;
+  metrics::HdrLogInterval without;
+  ASSERT_TRUE(reader.next(tagged));
+  EXPECT_EQ(tagged.tag, "service_time");
+  ASSERT_TRUE(reader.next(without));
+  EXPECT_EQ(without.tag, "");
+  EXPECT_EQ(without.histogram.count(), 2U);
+  EXPECT_TRUE(without.histogram.mean() == tagged.histogram.mean());
+  EXPECT_FALSE(reader.next(without));
 }
 
 }  // namespace

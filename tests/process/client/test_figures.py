@@ -3,12 +3,16 @@ the sums over the seconds of --hlog and --csv equal the JSON's figures of the ru
 import csv
 import importlib
 import math
+import re
+import shutil
+import subprocess
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from harness import ROOT, TIME_FACTOR
+from harness import PATIENCE, ROOT, TIME_FACTOR
 from results import bucket_of, decode_histogram, finish, requests_of, start
 
 QUANTILES = {"p50": .5, "p90": .9, "p95": .95, "p99": .99, "p99_9": .999, "p99_99": .9999,
@@ -86,8 +90,10 @@ def intervals_of_log(path):
     for line in path.read_text().splitlines():
         if line.startswith(("#", '"')):
             continue
-        tag, start, length, highest, encoded = line.split(",")
-        yield tag.removeprefix("Tag="), float(start), float(length), float(highest), \
+        fields = line.split(",")
+        tag = fields.pop(0).removeprefix("Tag=") if line.startswith("Tag=") else ""
+        start, length, highest, encoded = fields
+        yield tag, float(start), float(length), float(highest), \
             decode_histogram(encoded)
 
 
@@ -113,6 +119,35 @@ def test_the_intervals_of_the_histogram_log_add_up(runs, name):
             assert highest * 1e3 == pytest.approx(interval[f"{kind}_us"]["max"], rel=3 * HALF_A_STEP)
 
 
+@both
+def test_the_log_has_one_kind_without_a_tag(runs, name):
+    """Tools read lines without a tag if they are told none: those of the response time, if there is one."""
+    kind = "response_time" if name == "open" else "service_time"
+    without, tagged = ([line[1:] for line in intervals_of_log(runs[name].hlog) if line[0] == tag] for tag in ("", kind))
+    assert without == tagged != []
+
+
+JAR = Path("/usr/share/java/hdrhistogram.jar")
+
+
+@pytest.mark.skipif(not shutil.which("java") or not JAR.exists(), reason="needs java and libhdrhistogram-java")
+@pytest.mark.parametrize("name, words, kind", [
+    ("open", (), "response_time"), ("closed", (), "service_time"),
+    ("open", ("-tag", "service_time"), "service_time"), ("open", ("-tag", "response_time"), "response_time")])
+def test_hdrhistograms_log_processor(runs, tmp_path, name, words, kind):
+    command = ["java", "-cp", JAR, "org.HdrHistogram.HistogramLogProcessor", "-i", runs[name].hlog, "-o",
+               tmp_path / "out", "-outputValueUnitRatio", "1000", *words]
+    done = subprocess.run(command, timeout=PATIENCE, text=True, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    text = (tmp_path / "out.hgrm").read_text()
+    figures = runs[name].run[f"{kind}_us"]
+    total = re.search(r"Max += +([\d.]+), Total count += +(\d+)", text)
+    assert int(total[2]) == figures["count"]
+    assert float(total[1]) == pytest.approx(figures["max"], rel=3 * HALF_A_STEP)
+    assert len(re.findall(r"^\d", (tmp_path / "out").read_text(), re.MULTILINE)) == len(runs[name].run["intervals"])
+
+
 def test_hdrhistograms_own_reader(runs, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "tests/metrics")
     try:
@@ -122,7 +157,8 @@ def test_hdrhistograms_own_reader(runs, tmp_path, monkeypatch):
     totals = {kind: histogram.HdrHistogram(1, 3_600_000_000_000, 2) for kind in KINDS}
     reader = log.HistogramLogReader(str(runs["open"].hlog), totals["service_time"])
     while interval := reader.get_next_interval_histogram():
-        totals[interval.get_tag()].add(interval)
+        if interval.get_tag():
+            totals[interval.get_tag()].add(interval)
     reader.close()
     for kind, total in totals.items():
         figures = runs["open"].run[f"{kind}_us"]
