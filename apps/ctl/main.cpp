@@ -1,9 +1,12 @@
 #include <fmt/core.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "apps/ctl/options.hpp"
+#include "core/error.hpp"
 #include "core/escape.hpp"
 #include "core/exit_status.hpp"
 #include "core/log.hpp"
@@ -15,6 +18,21 @@ namespace {
 /// More than what the program gives its control thread.
 constexpr offload::core::Duration kLimit = offload::core::seconds(10);
 
+/// Explains an error of connecting to the socket of --admin.
+std::string_view meaning_of(int errnum) {
+  switch (errnum) {
+    case ENOENT:
+    case ENOTDIR:
+      return "there is no such socket: the program does not run, or runs with another --admin";
+    case ECONNREFUSED:
+      return "no program listens there any more: the program that made the socket was killed";
+    case EACCES:
+    case EPERM: return "permission denied: only the user of the program and root may give commands";
+    case EAGAIN: return "too many commands wait for the program";
+    default: return {};
+  }
+}
+
 int run(const offload::ctl::Options& options) {
   using namespace offload;
   try {
@@ -24,6 +42,11 @@ int run(const offload::ctl::Options& options) {
     const bool good = answer.status == 200;
     std::fputs(core::printable(answer.body).c_str(), good ? stdout : stderr);
     return good ? 0 : 1;
+  } catch (const core::Error& error) {
+    const std::string_view meaning = meaning_of(error.system_errno());
+    core::print_error("offload-ctl", fmt::format("unix:{}: {}", options.socket,
+                                                 meaning.empty() ? error.what() : meaning));
+    return 1;
   } catch (const std::exception& error) {
     core::print_error("offload-ctl",
                       fmt::format("unix:{}: {}", options.socket, core::what_of(error)));

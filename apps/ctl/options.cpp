@@ -1,8 +1,12 @@
 #include "apps/ctl/options.hpp"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <deque>
+#include <vector>
 
+#include "apps/ctl/service_socket.hpp"
 #include "cli/options.hpp"
 
 namespace offload::ctl {
@@ -10,13 +14,16 @@ namespace {
 
 constexpr const char* kDescription =
     "Sends a command to an offload-server or offload-worker that runs with --admin, and prints\n"
-    "its reply. Only the user of that program and root may do so.";
+    "its reply. Only the user of that program and root may do so. Without --admin and --instance\n"
+    "it goes to the only server, or with --worker the only worker, that systemd runs here.";
 
 constexpr const char* kFooter =
     "\nExit status: 0 success, or the condition holds; 1 refused, the condition does not hold, or\n"
     "no reply; 2 an invalid command line.\n\n"
-    "Example:\n"
-    "  offload-ctl --admin unix:/run/dpu-gpu-offload/server.admin log-level info,comch=debug";
+    "Examples:\n"
+    "  offload-ctl status\n"
+    "  offload-ctl drain --instance one\n"
+    "  offload-ctl --admin unix:/tmp/server.admin log-level info,comch=debug";
 
 struct KnownCommand {
   const char* name;
@@ -40,9 +47,29 @@ constexpr std::array<KnownCommand, 10> kCommands{{
      "Server: detach this worker, by its number in status; worker: detach and exit"},
 }};
 
+/// Sets the socket of a service; returns what is wrong, empty if nothing.
+std::string find_socket(const std::string& run, ServiceKind kind, const std::string& instance,
+                        std::string& socket) {
+  if (!instance.empty()) {
+    socket = service_socket(run, kind, instance);
+    return {};
+  }
+  const std::vector<std::string> names = instances_in(run, kind);
+  if (names.size() == 1) return find_socket(run, kind, names.front(), socket);
+  const std::string_view what = kind == ServiceKind::server ? "server" : "worker";
+  if (names.size() > 1)
+    return fmt::format("several {}s run here: {}; choose one with --instance", what,
+                       cli::listed(names));
+  return fmt::format(
+      "systemd runs no {} here (there is no {}): name the program's --admin, as in --admin "
+      "unix:PATH",
+      what, service_socket(run, kind, "*"));
+}
+
 }  // namespace
 
-std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv,
+                                                const std::string& run) {
   Options options;
   cli::CommandLine line("offload-ctl", kDescription, kFooter);
   const auto read = [](const std::string& text) -> std::optional<std::string> {
@@ -50,9 +77,21 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     if (!text.starts_with(kScheme) || text.size() == kScheme.size()) return std::nullopt;
     return text.substr(kScheme.size());
   };
-  cli::add(line, "--admin unix:PATH", options.socket, read, "unix:PATH",
-           "Send the command to this socket")
-      .required();
+  const auto admin = cli::add(line, "--admin unix:PATH", options.socket, read, "unix:PATH",
+                              "Send the command to this socket: --admin of the program");
+  std::string instance;
+  const auto read_instance = [](const std::string& text) -> std::optional<std::string> {
+    if (text.empty() || text.find('/') != std::string::npos) return std::nullopt;
+    return text;
+  };
+  cli::add(line, "-i,--instance INSTANCE", instance, read_instance,
+           "the name of an instance, such as one of offload-server@one",
+           "Send the command to this instance of offload-server@.service")
+      .excludes(admin);
+  bool to_worker = false;
+  cli::add_flag(line, "-w,--worker", to_worker,
+                "Send the command to the instance of offload-worker@.service instead")
+      .excludes(admin);
   std::deque<std::pair<const KnownCommand*, cli::CommandLine*>> commands;
   for (const KnownCommand& known : kCommands) {
     cli::CommandLine& command = line.add_command(known.name, known.description);
@@ -68,6 +107,11 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     if (!command->said()) continue;
     options.command = known->path;
     options.changes = known->changes;
+  }
+  if (options.socket.empty()) {
+    const std::string wrong = find_socket(
+        run, to_worker ? ServiceKind::worker : ServiceKind::server, instance, options.socket);
+    if (!wrong.empty()) return line.refuse(wrong);
   }
   return options;
 }

@@ -15,6 +15,8 @@ struct Options {
   bool changes = false;  ///< it is a command, not a look
 };
 
-std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv);
+/// `run`: the folder with the sockets of services.
+std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv,
+                                                const std::string& run = "/run");
 
 }  // namespace offload::ctl

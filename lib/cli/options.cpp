@@ -94,6 +94,7 @@ CommandLine& CommandLine::add_command(const std::string& name, const std::string
                                       const std::string& footer) {
   const auto app = app_->get_subcommand_ptr(app_->add_subcommand(name, description));
   app->footer(footer);
+  app->fallthrough();  // the options of this command line may follow the sub-command
   app_->require_subcommand(1);
   commands_.emplace_back(new CommandLine(program_, app));
   return *commands_.back();

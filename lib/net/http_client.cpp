@@ -112,7 +112,10 @@ HttpAnswer ask(const HttpQuestion& question, core::Duration limit) {
   if (result == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
   if (result != CURLE_OK) {
     if (peer.errnum == EMFILE) core::throw_errno("cannot open a socket", EMFILE);
-    throw core::Error(core::ErrorCode::not_connected, curl_easy_strerror(result));
+    long errnum = 0;
+    curl_easy_getinfo(curl.get(), CURLINFO_OS_ERRNO, &errnum);
+    throw core::Error(core::ErrorCode::not_connected, curl_easy_strerror(result),
+                      {core::Cause::Domain::system, static_cast<int>(errnum)});
   }
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &answer.status);
   return answer;

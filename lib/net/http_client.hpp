@@ -19,9 +19,9 @@ struct HttpAnswer {
 };
 
 /// Asks once, without a proxy, and waits for at most `limit`. Throws Error: not_connected if no
-/// answer arrives; not_permitted if the UNIX socket belongs to a user other than this one and root.
-/// Root also trusts the owner of the socket's folder, if no one else may write there: a service
-/// with a separate user.
+/// answer arrives, with the errno of connect() if that failed; not_permitted if the UNIX socket
+/// belongs to a user other than this one and root. Root also trusts the owner of the socket's
+/// folder, if no one else may write there: a service with a separate user.
 HttpAnswer ask(const HttpQuestion& question, core::Duration limit);
 
 }  // namespace offload::net

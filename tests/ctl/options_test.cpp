@@ -28,6 +28,21 @@ TEST(CtlOptions, ACommandWithItsArgument) {
   EXPECT_EQ(std::get<Options>(parse({"--admin", "unix:a", "detach", "3"})).argument, "3");
 }
 
+TEST(CtlOptions, OptionsMayFollowTheCommand) {
+  const auto options =
+      std::get<Options>(parse({"log-level", "--admin", "unix:/tmp/a", "info,comch=debug"}));
+  EXPECT_EQ(options.socket, "/tmp/a");
+  EXPECT_EQ(options.argument, "info,comch=debug");
+  EXPECT_EQ(std::get<Options>(parse({"ready", "--admin", "unix:b"})).socket, "b");
+}
+
+TEST(CtlOptions, AnInstanceHasTheSocketOfItsUnit) {
+  EXPECT_EQ(std::get<Options>(parse({"-i", "one", "ready"})).socket,
+            "/run/dpu-gpu-offload-one/server.admin");
+  EXPECT_EQ(std::get<Options>(parse({"ready", "--worker", "-i", "one"})).socket,
+            "/run/offload-worker-one/worker.admin");
+}
+
 TEST(CtlOptions, WhatIsWrongIsOneLine) {
   for (const std::vector<const char*>& arguments :
        std::vector<std::vector<const char*>>{{"ready"},
@@ -36,6 +51,10 @@ TEST(CtlOptions, WhatIsWrongIsOneLine) {
                                              {"--admin", "unix:a"},
                                              {"--admin", "unix:a", "log-level"},
                                              {"--admin", "unix:a", "ready", "now"},
+                                             {"--admin", "unix:a", "-i", "one", "ready"},
+                                             {"ready", "--admin", "unix:a", "--worker"},
+                                             {"-i", "../x", "ready"},
+                                             {"-i", "", "ready"},
                                              {"--admin", "unix:a", "ready", "drain"},
                                              {"--admin", "unix:a", "stop"}}) {
     const auto parsed = parse(arguments);

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -42,6 +43,37 @@ def test_the_door_is_its_owners_and_goes_with_the_program(pair, doors):
         assert not door.exists()
         status, said = ctl(door, "health")
         assert status == 1 and str(door) in said
+
+
+def test_options_may_follow_the_command(pair, doors):  # pylint: disable=unused-argument
+    done = subprocess.run([BIN / "offload-ctl", "log-level", "warning", "--admin", f"unix:{doors[0]}"], check=False,
+                          text=True, capture_output=True, timeout=60 * TIME_FACTOR)
+    assert (done.returncode, done.stdout) == (0, "the log level is warning\n"), done.stderr
+
+
+def test_the_reason_of_a_failed_connection(stage):
+    door = stage.folder / "door"
+    assert ctl(door, "health") == (1, f"offload-ctl: unix:{door}: there is no such socket: the program does not run, "
+                                      "or runs with another --admin\n")
+    server = stage.server("--admin", f"unix:{door}")
+    server.wait_for_log("commands are accepted")
+    server.kill()
+    assert ctl(door, "health") == (1, f"offload-ctl: unix:{door}: no program listens there any more: the program that "
+                                      "made the socket was killed\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_is_told_that_it_is_forbidden(stage):
+    door = stage.folder / "door"
+    server = stage.server("--admin", f"unix:{door}")
+    server.wait_for_log("commands are accepted")
+    copy = stage.folder / "offload-ctl"
+    shutil.copy(BIN / "offload-ctl", copy)
+    stage.folder.chmod(0o755)
+    done = subprocess.run([copy, "--admin", f"unix:{door}", "drain"], check=False, text=True, capture_output=True,
+                          timeout=60 * TIME_FACTOR, user=NOBODY, group=NOBODY, extra_groups=[])
+    assert (done.returncode, done.stderr) == (1, f"offload-ctl: unix:{door}: permission denied: only the user of the "
+                                                 "program and root may give commands\n")
 
 
 def test_what_may_be_looked_at(pair, doors):
