@@ -15,10 +15,10 @@ namespace offload::client {
 struct Measured {
   double achieved_per_second = 0;  ///< responses; recorded, not judged
   double latency_us = 0;           ///< what the bound is about, such as a percentile
-  bool held = true;                ///< there were enough latencies for it
   bool kept_up = false;            ///< the server answered at the rate that was offered
   bool trusted = false;            ///< the client itself was not late: the figures are the server's
   bool too_few = false;            ///< not trusted, because there were too few requests
+  bool held = true;                ///< there were enough latencies for latency_us
 };
 
 /// One measurement of a search.
