@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "cli/nearest.hpp"
 #include "cli/options.hpp"
 #include "core/escape.hpp"
 #include "core/log.hpp"
@@ -79,7 +80,12 @@ class FileSettings final : public CLI::Config {
   void take(const Setting& setting) const {
     CLI::Option* const option = app_->get_option_no_throw("--" + setting.name);
     if (option == nullptr || !is_setting(*option)) {
-      refuse(setting, fmt::format("'{}' is not an option", core::escaped(setting.name)));
+      std::vector<std::string> names;
+      for (const CLI::Option* known : app_->get_options()) {
+        if (is_setting(*known) && !known->get_group().empty()) names.push_back(name_of(*known));
+      }
+      refuse(setting, fmt::format("'{}' is not an option{}", core::escaped(setting.name),
+                                  did_you_mean(setting.name, names)));
     }
     if (is_on_command_line(option)) return;
     for (const CLI::Option* other : option->get_excludes()) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/nearest.hpp"
 #include "core/units.hpp"
 
 namespace offload::cli {
@@ -42,6 +43,40 @@ std::string long_name(const std::string& names) {
   return at == std::string::npos ? names : names.substr(at);
 }
 
+/// The long names of all options that the help shows, of `app` and its parsed sub-commands.
+std::vector<std::string> names_of_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    const auto more = names_of_options(*command);
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  return names;
+}
+
+/// Returns the error about the first word that no option takes; empty if there is none. CLI11 tells
+/// of an option that is required and missing instead, though it may be there, misspelt.
+std::string unknown_word(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining(true);
+  const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
+  const auto option = std::find_if(words.begin(), words.end(), is_option);
+  if (option != words.end()) {
+    const std::string name = option->substr(0, option->find('='));
+    return fmt::format("unknown option '{}'{}", name, did_you_mean(name, names_of_options(app)));
+  }
+  if (words.empty()) return {};
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands(nullptr))
+    commands.push_back(command->get_name());
+  if (commands.empty() || !app.get_subcommands().empty())
+    return fmt::format("unexpected argument '{}'", words.front());
+  return fmt::format("unknown command '{}'{}", words.front(),
+                     did_you_mean(words.front(), commands));
+}
+
 CLI::ValidationError refusal(const std::string& name, const std::string& text,
                              const std::string& allowed) {
   return CLI::ValidationError(name, fmt::format("'{}' is not {}", text, allowed));
@@ -71,6 +106,11 @@ std::optional<Leave> CommandLine::parse(int argc, const char* const* argv) {
     return Leave{0, without_last_newlines(app_->help())};
   } catch (const CLI::CallForVersion& version) {
     return Leave{0, version.what()};
+  } catch (const CLI::ExtrasError& error) {
+    return refuse(unknown_word(*app_));
+  } catch (const CLI::RequiredError& error) {
+    const std::string unknown = unknown_word(*app_);
+    return refuse(unknown.empty() ? without_last_newlines(error.what()) : unknown);
   } catch (const CLI::ParseError& error) {
     return refuse(without_last_newlines(error.what()));
   }

@@ -244,6 +244,20 @@ TEST(Commands, WhatIsWrongIsOneLine) {
   }
 }
 
+TEST(Commands, AMisspeltWordIsNamedWithWhatWasMeant) {
+  const auto said = [](const std::vector<const char*>& words) {
+    return Tool().parse(words).value_or(Leave{}).text;
+  };
+  const std::string rest = " (--help lists what is allowed)";
+  // The option that is required is there, misspelt.
+  EXPECT_EQ(said({"copy", "--nmae=a"}),
+            "the-tool: unknown option '--nmae'; did you mean --name?" + rest);
+  EXPECT_EQ(said({"copy", "file", "--zzz"}), "the-tool: unknown option '--zzz'" + rest);
+  EXPECT_EQ(said({"copyy", "file"}),
+            "the-tool: unknown command 'copyy'; did you mean copy?" + rest);
+  EXPECT_EQ(said({"remove", "file"}), "the-tool: unexpected argument 'file'" + rest);
+}
+
 TEST(Commands, EachHasItsHelp) {
   const auto all = Tool().parse({"--help"});
   ASSERT_TRUE(all);

@@ -1,0 +1,44 @@
+#include "cli/nearest.hpp"
+
+#include <gtest/gtest.h>
+
+namespace offload::cli {
+namespace {
+
+const std::vector<std::string>& options() {
+  static const std::vector<std::string> names{
+      "--comch",       "--comch-key-file", "--metrics", "--server-listen-port",
+      "--max-clients", "--frame-timeout",  "--cpu",     "-p"};
+  return names;
+}
+
+TEST(Nearest, FewLettersAreWrong) {
+  EXPECT_EQ(nearest("--metric", options()), std::vector<std::string>{"--metrics"});
+  EXPECT_EQ(nearest("--mertics", options()), std::vector<std::string>{"--metrics"});
+  EXPECT_EQ(nearest("--max-client", options()), std::vector<std::string>{"--max-clients"});
+  EXPECT_EQ(nearest("--frame_timeout", options()), std::vector<std::string>{"--frame-timeout"});
+  EXPECT_EQ(nearest("--comhc", options()), std::vector<std::string>{"--comch"});
+}
+
+TEST(Nearest, APartOfTheNameIsGiven) {
+  EXPECT_EQ(nearest("--port", options()), std::vector<std::string>{"--server-listen-port"});
+  EXPECT_EQ(nearest("--listen-port", options()), std::vector<std::string>{"--server-listen-port"});
+  EXPECT_EQ(nearest("--key-file", options()), std::vector<std::string>{"--comch-key-file"});
+  EXPECT_EQ(nearest("--cpu-list", options()), std::vector<std::string>{"--cpu"});
+}
+
+TEST(Nearest, NothingIsNear) {
+  EXPECT_TRUE(nearest("--verbose", options()).empty());
+  EXPECT_TRUE(nearest("--", options()).empty());
+  EXPECT_TRUE(nearest("-x", options()).empty());
+  EXPECT_TRUE(nearest(std::string(1000, 'm'), options()).empty());
+  EXPECT_EQ(did_you_mean("--verbose", options()), "");
+}
+
+TEST(Nearest, SaysWhatWasMeant) {
+  EXPECT_EQ(did_you_mean("--metric", options()), "; did you mean --metrics?");
+  EXPECT_EQ(did_you_mean("ab", {"abc", "abd"}), "; did you mean abc or abd?");
+}
+
+}  // namespace
+}  // namespace offload::cli
