@@ -61,12 +61,15 @@ SliceFigures SliceRunner::figures_of(const RunResult& result, core::TimePoint me
   const auto set = [&](SliceFigure figure, double us) {
     figures.us[static_cast<std::size_t>(figure)] = us;
   };
-  if (latencies_.empty()) return figures;
+  // No answer within the slice: each figure is at least its time. Without a request there is none.
+  const double slice_us = core::to_micros(*options_.duration);
+  if (latencies_.empty() && is_open_loop && result.total->due == 0) return figures;
+  if (latencies_.empty()) latencies_.push_back(slice_us);
   set(SliceFigure::low, quantile(latencies_, kLowQuantile));
   set(SliceFigure::p50, quantile(latencies_, 0.5));
   if (latencies_.size() >= kFewestForTail) set(SliceFigure::p99, quantile(latencies_, 0.99));
   const double rate = result.valid_per_second();
-  if (!is_open_loop && rate > 0) set(SliceFigure::per_answer, 1e6 / rate);
+  if (!is_open_loop) set(SliceFigure::per_answer, rate > 0 ? 1e6 / rate : slice_us);
   return figures;
 }
 

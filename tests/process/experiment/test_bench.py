@@ -73,6 +73,16 @@ def test_a_slower_target_is_found(tmp_path):
     assert 50 < low <= middle <= high < 200, done.out
 
 
+def test_a_target_that_stalls_longer_than_a_slice_is_slower(tmp_path):
+    """NEW answers 4 requests a second: most of its slices have no answer, and these count."""
+    with PacedServer(rate=200, burst=1) as base, PacedServer(rate=4, burst=1) as new:
+        text = (f'time = "30s"\nslice = "20ms"\n[base]\naddress = "127.0.0.1:{base.port}"\n'
+                f'[new]\naddress = "127.0.0.1:{new.port}"\n'
+                '[[load]]\nsize = 64\nservice = "echo"\nmax-concurrent-messages = 1\n')
+        done = bench(tmp_path, text)
+    assert done.returncode == 1 and "% slower (" in done.out.splitlines()[-1], done.out
+
+
 def test_wrong_answers_are_never_good(tmp_path):
     """A target whose answers are not those of the load's service is refused before anything is compared."""
     text = pair_of(tmp_path, "base", free_port()) + pair_of(tmp_path, "new", free_port()) + \
