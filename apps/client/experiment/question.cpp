@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "apps/client/report/result_json.hpp"
 #include "apps/client/report/table.hpp"
 #include "apps/client/run/campaign.hpp"
+#include "cli/options.hpp"
 #include "core/error.hpp"
 
 namespace offload::client {
