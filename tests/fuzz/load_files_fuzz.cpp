@@ -2,6 +2,8 @@
 #include <string>
 
 #include "apps/client/requests/payload.hpp"
+#include "apps/client/requests/recording.hpp"
+#include "apps/client/requests/request_kind.hpp"
 #include "apps/client/requests/schedule.hpp"
 #include "apps/client/requests/size_mix.hpp"
 #include "core/error.hpp"
@@ -36,6 +38,13 @@ void run(Input input) {
   if (const auto mix = client::parse_mix(text)) require_mix(*mix);
   if (const auto mix = client::parse_uniform_sizes(text)) require_mix(*mix);
   (void)client::Payload::parse(text);
+  (void)client::RequestKind::parse(text);
+  (void)client::Verification::parse(text);
+  try {
+    const auto recording = client::Recording::parse({bytes.begin(), bytes.end()}, "requests");
+    require(!recording.pairs.empty(), "a recording has requests");
+  } catch (const client::InvalidInput&) {  // refused
+  }
   try {
     std::istringstream stream(text);
     require_mix(client::parse_sizes(stream, "sizes"));
