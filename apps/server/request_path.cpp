@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/status.hpp"
-#include "net/proxy_header.hpp"
+#include "net/source/proxy_header.hpp"
 
 namespace offload::server {
 namespace {

@@ -12,7 +12,7 @@ void set_option(int fd, int level, int option, int value, const char* name);
 /// A socket with the options of every TCP connection of the suite (listen_tcp()).
 core::Fd open_tcp(int family);
 
-/// Binds a socket that is to listen.
+/// Binds a socket for listening.
 void bind_to(const core::Fd& fd, const SocketAddress& address);
 
 }  // namespace offload::net

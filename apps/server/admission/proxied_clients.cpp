@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "net/proxy_header.hpp"
+#include "net/source/proxy_header.hpp"
 
 namespace offload::server {
 

@@ -1,7 +1,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "net/proxy_header.hpp"
+#include "net/source/proxy_header.hpp"
 #include "tests/fuzz/input.hpp"
 
 /// Arbitrary first bytes of a proxy's connection.

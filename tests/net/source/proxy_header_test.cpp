@@ -1,4 +1,4 @@
-#include "net/proxy_header.hpp"
+#include "net/source/proxy_header.hpp"
 
 #include <gtest/gtest.h>
 
