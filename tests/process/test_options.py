@@ -35,7 +35,8 @@ OPTIONS = {
              "--reconnect-every", "--rate", "--arrivals", "--schedule", "--seed", "--lag-tolerance",
              "-i", "--iteration-count", "--duration", "--warmup", "--start-at", "--repeat", "--scan",
              "--search", "-m", "--message-string", "-e", "--expected-response", "--size", "--mix",
-             "--uniform-size", "--size-file", "--payload", "--service", "--on-error",
+             "--uniform-size", "--size-file", "--payload", "--requests", "--in-order",
+             "--service", "--verify", "--kind", "--think", "--burst", "--on-error",
              "--response-timeout", "--deadline", "--metrics", "--scrape", "--output", "--hlog", "--csv", "--log-requests",
              "--quiet", "--udp", "--udp-retries", *LOG, "-h", "--help", "--version"],
 }
