@@ -38,11 +38,11 @@ void SequentialMedian::add(double value) {
 }
 
 Estimate SequentialMedian::estimate() const {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   const std::size_t count = sorted_.size();
-  if (count == 0) return {0, -kInfinity, kInfinity};
+  if (count == 0) return {0, -kUnbounded, kUnbounded};
   const double middle = (sorted_[(count - 1) / 2] + sorted_[count / 2]) / 2;
-  if (excluded_ == 0) return {middle, -kInfinity, kInfinity};
+  if (excluded_ == 0) return {middle, -kUnbounded, kUnbounded};
   return {middle, sorted_[excluded_ - 1], sorted_[count - excluded_]};
 }
 
