@@ -42,7 +42,7 @@ def run(script, *options):
     (("coverage", "fast"), "--help"),
     (("test", "nightly", "trixie", "sometimes"), "release mission asan tsan"),
     (("rdma-guest",), "which command"),
-    (("rdma-guest", "--fast"), "--timeout, --link"),
+    (("rdma-guest", "--fast"), "--timeout, --boot, --link"),
     (("rdma-guest", "--timeout"), "needs a value"),
     (("rdma-guest", "--timeout", "0", "--", "true"), "from 1 to"),
     (("rdma-guest", "--link", "folder:3", "--", "true"), "FOLDER:1 or FOLDER:2"),
