@@ -410,7 +410,7 @@ std::string wrong_load(const cli::CommandLine& line, const Options& options) {
     if (!options.kinds.empty() && line.has(option))
       return fmt::format("--kind excludes {}", option);
   }
-  if (const auto wrong = options.wrong_kinds(); !wrong.empty()) return wrong;
+  if (auto wrong = options.wrong_kinds(); !wrong.empty()) return wrong;
   for (const char* const option : {"--repeat", "--scan", "--search"}) {
     if (options.start_at && line.has(option)) return fmt::format("--start-at excludes {}", option);
   }

@@ -57,9 +57,10 @@ std::string find_socket(const std::string& run, ServiceKind kind, const std::str
   const std::vector<std::string> names = instances_in(run, kind);
   if (names.size() == 1) return find_socket(run, kind, names.front(), socket);
   const std::string_view what = kind == ServiceKind::server ? "server" : "worker";
-  if (names.size() > 1)
+  if (names.size() > 1) {
     return fmt::format("several {}s run here: {}; choose one with --instance", what,
                        cli::listed(names));
+  }
   return fmt::format(
       "systemd runs no {} here (there is no {}): name the program's --admin, as in --admin "
       "unix:PATH",

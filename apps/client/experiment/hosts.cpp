@@ -229,7 +229,7 @@ Answer run_on_hosts(const Experiment& experiment, const ExperimentTarget& target
   }
   HostRun run(experiment, target, load, folder, clocks);
   if (!run.wait(signals)) return {Verdict::interrupted, "interrupted"};
-  if (const Answer wrong = run.align(); !wrong.sentence.empty()) return wrong;
+  if (Answer wrong = run.align(); !wrong.sentence.empty()) return wrong;
   const std::string merged = fmt::format("{}/{}-merged.json", folder, target.name);
   merge_files(run.files(), merged);
   result = text_of_file(merged);

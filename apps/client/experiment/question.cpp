@@ -80,7 +80,7 @@ class PairRunner {
     const auto end = core::Clock::now() + experiment_.time;
     for (std::uint64_t number = 0; core::Clock::now() < end; ++number) {
       const bool new_first = random() >> 63U != 0;
-      if (const Answer answer = run_pair(number, new_first); !answer.sentence.empty()) {
+      if (Answer answer = run_pair(number, new_first); !answer.sentence.empty()) {
         return answer;
       }
       if (comparison_.is_known()) break;

@@ -49,7 +49,7 @@ class Arrivals {
     arrivals.burst_ = burst;
     arrivals.count_ = number;
     arrivals.threads_ = threads;
-    arrivals.set_next(first + arrivals.gap_ * static_cast<double>(number / burst));
+    arrivals.set_next_burst();
     return arrivals;
   }
   /// `arrivals`, which are of one request a second in all, in the rhythm of `steps` of the rate,
@@ -85,7 +85,7 @@ class Arrivals {
       case Kind::constant: set_next(first_ + gap_ * static_cast<double>(++count_)); break;
       case Kind::burst:
         count_ += threads_;
-        set_next(first_ + gap_ * static_cast<double>(count_ / burst_));
+        set_next_burst();
         break;
       case Kind::poisson:
         time_ += gaps_(random_);
@@ -101,6 +101,10 @@ class Arrivals {
  private:
   enum class Kind : std::uint8_t { constant, burst, poisson, replay };
   explicit Arrivals(Kind kind) noexcept : kind_(kind) {}
+  void set_next_burst() noexcept {
+    const std::uint64_t burst = count_ / burst_;
+    set_next(first_ + gap_ * static_cast<double>(burst));
+  }
   void set_next(double seconds) noexcept {
     unit_ = seconds;
     next_ = core::seconds(steps_.empty() ? seconds : time_of(seconds));

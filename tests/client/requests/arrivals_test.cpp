@@ -99,7 +99,8 @@ TEST(Arrivals, BurstsAreAtOnceOverAllThreads) {
   }
   std::sort(all.begin(), all.end());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    EXPECT_NEAR(all[i], 0.1 + 0.4 * static_cast<double>(i / 4), 1e-9) << i;
+    const std::size_t burst = i / 4;
+    EXPECT_NEAR(all[i], 0.1 + 0.4 * static_cast<double>(burst), 1e-9) << i;
   }
 }
 

@@ -80,7 +80,8 @@ def test_a_scan_of_rates(stage):
     # These are the requests due in half a second, less those that a busy machine was late with at its end.
     for run, count in zip(result["runs"], (250, 1000)):
         assert 0.5 * count <= run["valid_responses"] <= count
-    assert len(client.out.splitlines()) == 2
+    lines = client.out.splitlines()
+    assert len(lines) == 3 and lines[2].startswith("Verification:")
 
 
 def test_a_scan_beyond_what_the_server_can_do(stage):
