@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from harness import ROOT, free_port
+from harness import ROOT, free_port, wait_until
 from wire import Wire, frame, header
 
 sys.path.insert(0, str(ROOT / "tests/process/comch"))
@@ -112,7 +112,7 @@ def attachment(shared_stage):
             wire.expect([b"olleh"])
             wire.ask([b"%d" % number for number in range(1000, 1064)])
         assert worker.terminate() == 0
-        server.wait_for_log("is gone")  # so the relay has passed on its last message
+        wait_until(lambda: recorded(relay, 0, "to server").endswith(frame(b"", 1)), "its last message has passed")
         return [[recorded(relay, number, way) for way in ("to server", "to worker")] for number in range(2)]
 
 
