@@ -77,11 +77,13 @@ void RequestPool::repeat(std::uint32_t number) {
   add_entry(frames(number, 1), entries_[number].response);
 }
 
-void RequestPool::add_entry(std::span<const std::byte> frame, const Expected& response) {
+/// `frame` may be in the pool, as the class has room for it and so its memory stays in place.
+void RequestPool::add_entry(std::span<const std::byte> frame, Expected response) {
   auto& memory = frames_.back();
-  entries_.push_back(
-      {memory.data() + memory.size(), response, static_cast<std::uint32_t>(frame.size())});
-  memory.insert(memory.end(), frame.begin(), frame.end());
+  const std::size_t begin = memory.size();
+  memory.resize(begin + frame.size());
+  std::ranges::copy(frame, memory.begin() + static_cast<std::ptrdiff_t>(begin));
+  entries_.push_back({memory.data() + begin, response, static_cast<std::uint32_t>(frame.size())});
   shortest_frame_ = std::min(shortest_frame_, frame.size());
   longest_frame_ = std::max(longest_frame_, frame.size());
   const bool is_any = response.length == Expected::kAnyLength;

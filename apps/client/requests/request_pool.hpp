@@ -81,7 +81,7 @@ class RequestPool {
   void begin_class(std::uint32_t count, std::size_t frame_size, double share_end);
   void add(std::span<const std::byte> request, const Expected& response);
   void repeat(std::uint32_t number);
-  void add_entry(std::span<const std::byte> frame, const Expected& response);
+  void add_entry(std::span<const std::byte> frame, Expected response);
   Expected keep(const Expected& response);
 
   std::vector<Class> classes_;
