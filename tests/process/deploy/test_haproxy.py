@@ -1,65 +1,54 @@
-"""deploy/haproxy: two servers behind HAProxy, of which one is drained and ended under load."""
-import os
+"""deploy/haproxy: servers behind HAProxy, which are drained and ended under load, or come by DNS."""
 import shutil
-import socket
 import subprocess
 
 import pytest
 
-from harness import BIN, PATIENCE, ROOT, TIME_FACTOR, free_port, wait_until
+from balancer import CONFIGURATION, Names, balancers
+from harness import BIN, PATIENCE, TIME_FACTOR, free_port, wait_until
 from wire import TOO_MANY_OF_ADDRESS, Wire
 
 pytestmark = pytest.mark.skipif(not shutil.which("haproxy"), reason="needs haproxy")
-CONFIGURATION = ROOT / "deploy/haproxy/haproxy.cfg"
-
-
-class Balancer:
-    """HAProxy with the file as it is."""
-
-    def __init__(self, folder, environment):
-        self.admin = folder / "admin"
-        self.environment = {**os.environ, **environment, "ADMIN": str(self.admin)}
-        self.process = None
-
-    def start(self, file=CONFIGURATION):
-        self.process = subprocess.Popen(["haproxy", "-db", "-f", file], env=self.environment)
-
-    def command(self, line):
-        with socket.socket(socket.AF_UNIX) as admin:
-            admin.settimeout(PATIENCE)
-            admin.connect(str(self.admin))
-            admin.sendall(line.encode() + b"\n")
-            return b"".join(iter(lambda: admin.recv(65536), b"")).decode()
-
-    def is_up(self):
-        return self.admin.exists() and all(
-            f"offload,{name}," in self.command("show stat") and self.field(name, 17) == "UP" for name in ("one", "two"))
-
-    def field(self, server, index):
-        for line in self.command("show stat").splitlines():
-            if line.startswith(f"offload,{server},"):
-                return line.split(",")[index]
-        return None
 
 
 @pytest.fixture
 def balancer(stage):
-    made = []
-
-    def make(environment):
-        made.append(Balancer(stage.folder, environment))
-        return made[-1]
-
-    yield make
-    for one in made:
-        if one.process:
-            one.process.kill()
-            one.process.wait(PATIENCE)
+    with balancers(stage.folder) as make:
+        yield make
 
 
-def test_the_file_is_one_that_haproxy_takes(balancer):
-    one = {"ONE": "127.0.0.1:1", "TWO": "127.0.0.1:2", "ONE_METRICS": "3", "TWO_METRICS": "4", "LISTEN": "127.0.0.1:5"}
-    subprocess.run(["haproxy", "-c", "-f", CONFIGURATION], env={**balancer(one).environment}, check=True, timeout=20)
+@pytest.mark.parametrize("servers", [
+    {"ONE": "127.0.0.1:1", "TWO": "127.0.0.1:2", "ONE_METRICS": "3", "TWO_METRICS": "4"},
+    {"NAME": "offload.test:1", "NAME_METRICS": "2", "NAMESERVER": "127.0.0.1:3", "AT_MOST": "50"}])
+def test_the_file_is_one_that_haproxy_takes(balancer, servers):
+    environment = balancer({**servers, "LISTEN": "127.0.0.1:5"}).environment
+    subprocess.run(["haproxy", "-c", "-f", CONFIGURATION], env=environment, check=True, timeout=20)
+
+
+def test_servers_come_with_the_records_of_their_name(stage, balancer):
+    port, metrics, addresses = free_port(), free_port(), ("127.0.0.11", "127.0.0.12")
+    for address in addresses:
+        comch = stage.folder / f"{address}.sock"
+        stage.worker(comch=comch)
+        stage.server("-p", port, "--listen-address", address, "--metrics", f"{address}:{metrics}",
+                     comch=comch).wait_until_listening()
+    with Names(addresses[0]) as names:
+        listen = free_port()
+        proxy = balancer({"NAME": f"offload.test:{port}", "NAME_METRICS": str(metrics), "AT_MOST": "3",
+                          "NAMESERVER": f"127.0.0.1:{names.port}", "LISTEN": f"127.0.0.1:{listen}"})
+        changed = stage.folder / "haproxy.cfg"
+        text = CONFIGURATION.read_text()
+        assert "timeout resolve 5s" in text
+        changed.write_text(text.replace("timeout resolve 5s", "timeout resolve 200ms"))
+        proxy.start(changed)
+        wait_until(lambda: proxy.is_up("server1"), "the first server is up")
+        assert proxy.field("server2", 17).startswith("MAINT")
+        names.addresses = list(addresses)
+        wait_until(lambda: proxy.is_up("server1", "server2"), "the second server is up")
+        with Wire(listen) as one, Wire(listen) as other:
+            one.ask([b"one"])
+            other.ask([b"other"])
+            assert [proxy.field(name, 4) for name in ("server1", "server2", "server3")] == ["1", "1", "0"]
 
 
 def test_limits_see_the_clients_behind_it(stage, balancer):
