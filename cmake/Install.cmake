@@ -67,6 +67,7 @@ install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONE
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY deploy/container deploy/grafana deploy/haproxy deploy/kubernetes deploy/prometheus deploy/slurm
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT doc)
+install(PROGRAMS deploy/rolling-upgrade DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT doc)
 
 # All that is installed: programs, pages, library. Less than all that is built.
 add_custom_target(installed ALL)
