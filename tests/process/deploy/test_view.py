@@ -41,3 +41,15 @@ def test_they_ask_for_metrics_that_there_are(file):
     listed = set(re.findall(r"`((?:offload|process)_\w+)`", METRICS.read_text()))
     asked = set(re.findall(r"\b(?<!:)((?:offload|process)_\w+)\b(?!:)", file.read_text()))
     assert {re.sub("_bucket$", "", name) for name in asked} - listed == set()
+
+
+def test_the_pod_monitor_gives_the_jobs_their_names():
+    folder = ROOT / "deploy/kubernetes"
+    jobs = re.findall(r"job_name: (\S+)", (RULES / "prometheus.yml").read_text())
+    monitor = (folder / "monitoring/pod-monitor.yaml").read_text()
+    assert re.findall(r"targetLabel: job, replacement: ([\w-]+)", monitor) == jobs
+    ports = re.findall(r"- port: (\S+)", monitor)
+    for file in ("server.yaml", "dpu/server.yaml", "dpu/worker.yaml"):
+        named = re.findall(r"- \{name: (\S+), containerPort", (folder / file).read_text())
+        assert set(ports) & set(named), file
+    assert len(ports) == len(jobs)
