@@ -65,7 +65,7 @@ install(FILES deploy/wireshark/offload.lua DESTINATION ${CMAKE_INSTALL_LIBDIR}/w
 
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
-install(DIRECTORY deploy/container deploy/grafana deploy/haproxy deploy/kubernetes deploy/prometheus deploy/slurm
+install(DIRECTORY deploy/ansible deploy/container deploy/grafana deploy/haproxy deploy/kubernetes deploy/prometheus deploy/slurm
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT doc)
 install(PROGRAMS deploy/rolling-upgrade DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT doc)
 
