@@ -9,7 +9,7 @@ import pytest
 from harness import ROOT
 
 RULES = ROOT / "deploy/prometheus"
-DASHBOARD = ROOT / "deploy/grafana/dashboard.json"
+DASHBOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
 METRICS = ROOT / "docs/reference/metrics.md"
 
 
@@ -30,17 +30,20 @@ def test_each_alert_says_what_is_the_matter():
         assert "severity:" in body and "summary:" in body, name
 
 
-def test_the_dashboard_has_no_two_panels_at_one_place():
-    panels = json.loads(DASHBOARD.read_text())["panels"]
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
+def test_a_dashboard_has_no_two_panels_at_one_place(file):
+    panels = json.loads(file.read_text())["panels"]
     places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}
     assert len(places) == len({panel["id"] for panel in panels}) == len(panels) > 0
 
 
-@pytest.mark.parametrize("file", [RULES / "rules.yml", DASHBOARD])
+@pytest.mark.parametrize("file", [RULES / "rules.yml", *DASHBOARDS])
 def test_they_ask_for_metrics_that_there_are(file):
     listed = set(re.findall(r"`((?:offload|process)_\w+)`", METRICS.read_text()))
     asked = set(re.findall(r"\b(?<!:)((?:offload|process)_\w+)\b(?!:)", file.read_text()))
     assert {re.sub("_bucket$", "", name) for name in asked} - listed == set()
+    recorded = set(re.findall(r"- record: (\S+)", (RULES / "rules.yml").read_text()))
+    assert set(re.findall(r"\b(?:instance|fleet):\w+:\w+", file.read_text())) - recorded == set()
 
 
 def test_the_pod_monitor_gives_the_jobs_their_names():
