@@ -15,6 +15,7 @@
 namespace offload::report {
 
 using results::IntervalLatency;
+using results::kFewestResponses;
 using results::kStatisticNames;
 using results::Latency;
 using results::Machine;
@@ -24,8 +25,6 @@ using results::Run;
 using results::RunInterval;
 using results::Statistic;
 
-/// Fewer responses say too little: a p99 needs as many.
-inline constexpr std::uint64_t kFewestResponses = 100;
 inline bool has_few_responses(const Run& run) {
   return run.service_time_us.count < kFewestResponses;
 }

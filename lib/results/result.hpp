@@ -24,6 +24,10 @@ inline constexpr std::array<const char*, 10> kStatisticNames = {
 inline constexpr std::array<std::uint64_t, kStatisticNames.size()> kFewestSamples = {
     1, 1, 1, 10, 20, 100, 1000, 10'000, 100'000, 1};
 
+/// A run with fewer right responses is no measurement of a server: its p99 needs as many.
+inline constexpr std::uint64_t kFewestResponses =
+    kFewestSamples[static_cast<std::size_t>(Statistic::p99)];
+
 struct Latency {
   std::uint64_t count = 0;
   std::array<double, kStatisticNames.size()> us{};  ///< indexed by Statistic

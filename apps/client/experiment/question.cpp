@@ -234,9 +234,13 @@ Answer answer_of(const Experiment& experiment, const Options& options, const Cam
             fmt::format("this client was late in {} of {} runs", late, campaign.runs.size())};
   }
   if (experiment.question == Question::curve) {
-    return {Verdict::answered,
-            fmt::format("{} runs without errors, the server kept up in all but {}",
-                        campaign.runs.size(), count(server_late))};
+    const auto few = count(too_few);
+    return {
+        Verdict::answered,
+        fmt::format("{} runs without errors, the server kept up in all but {}{}",
+                    campaign.runs.size(), count(server_late),
+                    few == 0 ? std::string()
+                             : fmt::format(", and {} had too few requests for a verdict", few))};
   }
   const RunResult& run = campaign.runs.back();
   if (run.verdict.code == server_late) return {Verdict::failed, run.verdict.text};

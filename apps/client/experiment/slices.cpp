@@ -112,7 +112,7 @@ RunResult SliceRunner::take_sum() {
     sum_.verdict = {LoadVerdict::Code::cut_short,
                     "there is no verdict: an error or a signal ended a slice"};
   } else {
-    sum_.verdict = judge_load(sum_.load_seen(options_.rate, options_.lag_tolerance));
+    sum_.verdict = judge_run(sum_.load_seen(options_.rate, options_.lag_tolerance));
   }
   return std::move(sum_);
 }

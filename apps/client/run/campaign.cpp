@@ -73,8 +73,11 @@ class CampaignRunner {
     return campaign_.runs.back();
   }
 
-  static Measured measured_by(const RunResult& result, const Search& search) {
+  Measured measured_by(const RunResult& result, const Search& search) const {
     const Interval& total = *result.total;
+    // Not the run's own verdict: the percentile says how many responses are enough.
+    const LoadVerdict::Code code =
+        judge_load(result.load_seen(result.setting.rate, options_.lag_tolerance)).code;
     Measured measured;
     measured.achieved_per_second = result.valid_per_second();
     measured.latency_us = core::to_micros(total.response.percentile(search.quantile));
@@ -85,12 +88,11 @@ class CampaignRunner {
         measured.latency_us > bound_us && measured.latency_us - lag_us <= bound_us;
     // A few latencies can exceed a bound, but they cannot meet it.
     measured.held = has_percentile(total.response, search.quantile);
-    measured.too_few = result.verdict.code == LoadVerdict::Code::too_few ||
-                       (!measured.held && measured.latency_us <= bound_us);
-    measured.trusted =
-        result.verdict.code != LoadVerdict::Code::client_late && !is_doubtful && !measured.too_few;
-    measured.kept_up = result.verdict.code == LoadVerdict::Code::kept_up && !result.has_errors() &&
-                       result.unanswered == 0;
+    measured.too_few =
+        code == LoadVerdict::Code::too_few || (!measured.held && measured.latency_us <= bound_us);
+    measured.trusted = code != LoadVerdict::Code::client_late && !is_doubtful && !measured.too_few;
+    measured.kept_up =
+        code == LoadVerdict::Code::kept_up && !result.has_errors() && result.unanswered == 0;
     return measured;
   }
 

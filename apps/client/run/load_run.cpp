@@ -208,7 +208,7 @@ LoadVerdict verdict_of(const RunResult& result, const Options& options, const Lo
     const std::string why = result.interrupted ? "a signal" : "an error";
     return {LoadVerdict::Code::cut_short, "there is no verdict: " + why + " ended the run"};
   }
-  return judge_load(result.load_seen(offered_rate(result.setting, load), options.lag_tolerance));
+  return judge_run(result.load_seen(offered_rate(result.setting, load), options.lag_tolerance));
 }
 
 /// "12345", or "12345, 12346" of several kinds.

@@ -115,6 +115,7 @@ struct RunResult {
     LoadSeen seen;
     seen.offered = offered;
     seen.achieved = valid_per_second();
+    seen.timed = total->service.count();
     seen.due = total->due;
     seen.noticed_late = total->noticed_late;
     seen.held_back = total->held_back;

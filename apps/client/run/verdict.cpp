@@ -101,4 +101,21 @@ LoadVerdict judge_load(const LoadSeen& seen) {
   return {Code::kept_up, rates + "the server kept up"};
 }
 
+LoadVerdict judge_run(const LoadSeen& seen) {
+  LoadVerdict verdict = judge_load(seen);
+  if (seen.timed >= results::kFewestResponses) return verdict;
+  const std::string few =
+      fmt::format("{} right {}, and {} are needed", seen.timed,
+                  seen.timed == 1 ? "response" : "responses", results::kFewestResponses);
+  if (verdict.code == Code::closed_loop) {
+    verdict.text += fmt::format("; too few for a p99 or a comparison: {}", few);
+  } else if (verdict.code == Code::kept_up) {
+    verdict = {
+        Code::too_few,
+        fmt::format("offered {:.1f}/s, achieved {:.1f}/s: too few requests for a verdict: {}",
+                    *seen.offered, seen.achieved, few)};
+  }
+  return verdict;
+}
+
 }  // namespace offload::client

@@ -13,6 +13,7 @@ LoadSeen seen() {
   LoadSeen seen;
   seen.offered = 1000;
   seen.achieved = 990;
+  seen.timed = 10'000;
   seen.due = 10'000;
   seen.tolerance = 1ms;
   seen.busy = 0.5;
@@ -132,6 +133,39 @@ TEST(Verdict, SaysWhyItCannotTell) {
       << verdict.text;
   few.due = few.held_back = 0;
   EXPECT_NE(judge_load(few).text.find("none was due"), std::string::npos);
+}
+
+TEST(Verdict, AnOpenLoopNeedsAHundredRightResponses) {
+  LoadSeen few = seen();
+  few.due = 100;
+  for (few.timed = 0; few.timed < 100; ++few.timed) {
+    const auto verdict = judge_run(few);
+    ASSERT_EQ(verdict.code, Code::too_few) << few.timed;
+    EXPECT_EQ(verdict.text.find("kept up"), std::string::npos) << verdict.text;
+  }
+  EXPECT_EQ(judge_run(few).code, Code::kept_up);
+  few.timed = 5;
+  EXPECT_EQ(judge_run(few).text,
+            "offered 1000.0/s, achieved 990.0/s: too few requests for a verdict: 5 right "
+            "responses, and 100 are needed");
+  few.held_back = 2;  // that much is known
+  EXPECT_EQ(judge_run(few).code, Code::server_late);
+  few.held_back = 0;
+  few.noticed_late = 2;
+  EXPECT_EQ(judge_run(few).code, Code::client_late);
+}
+
+TEST(Verdict, AClosedLoopSaysThatItsResponsesAreFew) {
+  LoadSeen closed = seen();
+  closed.offered.reset();
+  closed.timed = 100;
+  EXPECT_EQ(judge_run(closed).text.find("too few"), std::string::npos);
+  closed.timed = 1;
+  EXPECT_EQ(judge_run(closed).code, Code::closed_loop);
+  EXPECT_NE(judge_run(closed).text.find(
+                "too few for a p99 or a comparison: 1 right response, and 100 are needed"),
+            std::string::npos)
+      << judge_run(closed).text;
 }
 
 TEST(Verdict, HasANameForEachCode) {

@@ -180,6 +180,31 @@ def test_few_samples(stage, tmp_path):
     assert shown_as_good(tmp_path / "outputs", path, path.read_text()) == []
 
 
+@pytest.mark.parametrize("load, status", [(["--rate", 50, "--duration", "1s", "--lag-tolerance", "1s"], 5),
+                                          (["-i", 50], 0)],
+                         ids=["open loop", "closed loop"])
+def test_the_outputs_agree_on_few_requests(stage, tmp_path, load, status):
+    """Text, exit status, JSON, page, merged result and comparison: none calls fifty requests good, and all say why."""
+    server, _ = stage.pair()
+    paths = [tmp_path / f"{number}.json" for number in range(4)]
+    for path in paths:
+        client = stage.client(server, *load, "--output", path)
+        assert client.wait() == status, client.out
+        assert "50 right responses, and 100 are needed" in client.out and "kept up" not in client.out
+        verdict = json.loads(path.read_text())["runs"][0]["verdict"]
+        assert verdict["code"] == {5: "too_few", 0: "closed_loop"}[status]
+        assert verdict["text"].endswith("50 right responses, and 100 are needed")
+    page, merged = tmp_path / "page.html", tmp_path / "merged.json"
+    for result in paths[0], merged:
+        assert report("merge", paths[0], "-o", merged).returncode == 0
+        assert report("html", result, "-o", page).returncode == 0
+        assert 'class="banner warn"' in page.read_text() and "100 are needed" in page.read_text()
+    lists = [",".join(map(str, some)) for some in (paths[:3], paths[1:])]
+    done = report("compare", *lists, *THRESHOLDS)
+    assert done.returncode == 3 and "there were fewer than 100 right responses" in done.out, done.out
+    assert shown_as_good(tmp_path / "outputs", paths[0], paths[1].read_text()) == []
+
+
 def test_a_run_without_answers(stage, tmp_path):
     server, _ = stage.pair("--max-message-length", "1k")
     path = tmp_path / "none.json"
