@@ -16,6 +16,7 @@ namespace offload::report {
 
 using results::IntervalLatency;
 using results::kFewestResponses;
+using results::KindFigures;
 using results::kStatisticNames;
 using results::Latency;
 using results::Machine;

@@ -123,6 +123,35 @@ Contradiction contradiction_of_loop(const Run& run) {
   return {};
 }
 
+/// Each request of a load of several kinds is one of a kind.
+Contradiction contradiction_of_kinds(const Run& run) {
+  if (run.kinds.empty()) return {};
+  KindFigures sum;
+  for (const KindFigures& kind : run.kinds) {
+    const auto alike = std::ranges::count(run.kinds, kind.name, &KindFigures::name);
+    if (alike != 1) return {"kinds", "have two of the same name"};
+    if (kind.valid_responses > std::min(kind.operation_count, kind.service_time_us.count)) {
+      return {"kinds", "have one with more valid responses than responses"};
+    }
+    if (kind.response_time_us.has_value() != run.response_time_us.has_value()) {
+      return {"kinds", "have response times only in part"};
+    }
+    sum.operation_count += kind.operation_count;
+    sum.valid_responses += kind.valid_responses;
+    sum.connections += kind.connections;
+    sum.service_time_us.count += kind.service_time_us.count;
+  }
+  for (const auto& [what, of_kinds, whole] :
+       {std::tuple{"responses", sum.operation_count, run.operation_count},
+        std::tuple{"valid responses", sum.valid_responses, run.valid_responses},
+        std::tuple{"connections", sum.connections, run.connections},
+        std::tuple{"latencies", sum.service_time_us.count, run.service_time_us.count}}) {
+    if (of_kinds == whole) continue;
+    return {"kinds", fmt::format("have {} {}, but the run has {}", of_kinds, what, whole)};
+  }
+  return {};
+}
+
 }  // namespace
 
 Contradiction contradiction_in(const Latency& latency, const metrics::LatencyHistogram& histogram) {
@@ -156,7 +185,7 @@ Contradiction contradiction_in(const IntervalLatency& latency,
 
 Contradiction contradiction_in(const Run& run) {
   for (const auto check : {contradiction_of_counts, contradiction_of_intervals,
-                           contradiction_of_rates, contradiction_of_loop}) {
+                           contradiction_of_rates, contradiction_of_loop, contradiction_of_kinds}) {
     if (Contradiction found = check(run); !found.place.empty()) return found;
   }
   return {};

@@ -71,6 +71,20 @@ void describe(auto visit, Of<RunInterval> auto& interval) {
   visit("response_time_us", interval.response_time_us);
 }
 
+void describe(auto visit, Of<KindFigures> auto& kind) {
+  visit("name", kind.name);
+  visit("server_ip_port", kind.port);
+  visit("share", kind.share, 1.0 + 1e-9);
+  visit("connections", kind.connections);
+  visit("offered_per_second", kind.offered_per_second);
+  visit("valid_per_second", kind.valid_per_second);
+  visit("operation_count", kind.operation_count);
+  visit("valid_responses", kind.valid_responses);
+  visit("errors", kind.errors, kMostMembers);
+  visit("service_time_us", kind.service_time_us);
+  visit("response_time_us", kind.response_time_us);
+}
+
 void describe(auto visit, Of<Run> auto& run) {
   visit("started_at_unix_s", run.started_at_unix_s, kLatest);
   visit("offered_per_second", run.offered_per_second);
@@ -101,6 +115,7 @@ void describe(auto visit, Of<Run> auto& run) {
     inner("by_littles_law", run.in_flight_by_littles_law);
   });
   visit.extra("client_busy", run.client_busy);
+  visit("kinds", run.kinds, kMostMembers);
   visit.group("verdict", [&](auto inner) {
     inner("code", run.verdict_code, kVerdicts);
     inner("text", run.verdict_text);

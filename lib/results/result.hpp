@@ -71,6 +71,28 @@ struct RunInterval {
 
 /// Numbers by their names in the file, in its order.
 using Counts = std::vector<std::pair<std::string, std::uint64_t>>;
+inline std::uint64_t sum_of(const Counts& counts) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  return sum;
+}
+
+/// The requests of one kind, in a load of several (--kind).
+struct KindFigures {
+  std::string name;
+  std::uint64_t port = 0;
+  double share = 0;  ///< of the rate, and about that of the connections
+  std::uint64_t connections = 0;
+  std::optional<double> offered_per_second;  ///< nothing: a closed loop
+  double valid_per_second = 0;
+  std::uint64_t operation_count = 0;
+  std::uint64_t valid_responses = 0;
+  Counts errors;  ///< by kind of error
+  Latency service_time_us;
+  std::optional<Latency> response_time_us;
+
+  [[nodiscard]] std::uint64_t error_count() const { return sum_of(errors); }
+};
 
 struct Run {
   double started_at_unix_s = 0;              ///< warm-up included
@@ -100,17 +122,14 @@ struct Run {
   double in_flight_mean = 0;
   double in_flight_by_littles_law = 0;
   std::optional<double> client_busy;  ///< nothing in a merged result
+  std::vector<KindFigures> kinds;     ///< empty: one kind of requests
   std::string verdict_code;
   std::string verdict_text;
   std::vector<RunInterval> intervals;
 
   [[nodiscard]] double measured_from() const { return started_at_unix_s + warmup_seconds; }
   [[nodiscard]] double measured_until() const { return measured_from() + duration_seconds; }
-  [[nodiscard]] std::uint64_t error_count() const {
-    std::uint64_t sum = 0;
-    for (const auto& [kind, count] : errors) sum += count;
-    return sum;
-  }
+  [[nodiscard]] std::uint64_t error_count() const { return sum_of(errors); }
 };
 
 struct Machine {

@@ -85,6 +85,26 @@ TEST(Consistency, ALoopHasItsVerdictAndItsLatencies) {
   EXPECT_EQ(place_in([](results::Run& run) { run.verdict_code = "cut_short"; }, sample_run()), "");
 }
 
+TEST(Consistency, KindsAddUpToTheRun) {
+  const auto place = [](auto change) { return place_in(change, run_of_kinds()); };
+  using Kinds = std::vector<KindFigures>;
+  EXPECT_EQ(place([](results::Run&) {}), "");
+  EXPECT_EQ(place([](results::Run& run) { run.kinds.pop_back(); }), "kinds");
+  EXPECT_EQ(place([](results::Run& run) { run.kinds[1].name = "find"; }), "kinds");
+  for (const auto change :
+       {+[](Kinds& kinds) { ++kinds[0].operation_count; },
+        +[](Kinds& kinds) { --kinds[0].valid_responses; },
+        +[](Kinds& kinds) { ++kinds[1].connections; },
+        +[](Kinds& kinds) { ++kinds[1].service_time_us.count; },
+        +[](Kinds& kinds) { kinds[1].response_time_us = kinds[1].service_time_us; },
+        +[](Kinds& kinds) {  // whose sum is right
+          kinds[0].valid_responses = 4;
+          kinds[1].valid_responses = 0;
+        }}) {
+    EXPECT_EQ(place([=](results::Run& run) { change(run.kinds); }), "kinds");
+  }
+}
+
 TEST(Consistency, StatisticsAreThoseOfTheHistogram) {
   const Latency good = latency_of({100, 200, 300, 400, 500, 600, 700, 800, 900, 1000});
   const metrics::LatencyHistogram histogram = metrics::decode_hdr(good.histogram);

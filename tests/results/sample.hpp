@@ -67,6 +67,26 @@ inline Run open_loop_run(double begun_s = 0) {
   return run;
 }
 
+inline KindFigures kind_of(const std::string& name, std::uint64_t port,
+                           std::initializer_list<int> us) {
+  KindFigures kind;
+  kind.name = name;
+  kind.port = port;
+  kind.share = 0.5;
+  kind.connections = 1;
+  kind.operation_count = kind.valid_responses = us.size();
+  kind.valid_per_second = static_cast<double>(us.size()) / 2;
+  kind.service_time_us = latency_of(us);
+  return kind;
+}
+
+/// Returns sample_run() with the kinds "find", three of its requests, and "hash".
+inline Run run_of_kinds(double begun_s = 0) {
+  Run run = sample_run(begun_s);
+  run.kinds = {kind_of("find", 12345, {100, 300, 400}), kind_of("hash", 12346, {200})};
+  return run;
+}
+
 inline Result sample_result(std::vector<Run> runs, const std::string& host = "host-1") {
   Result result;
   result.file = host + ".json";

@@ -76,6 +76,29 @@ Json json_of(const Options& options) {
   };
 }
 
+std::vector<results::KindFigures> kinds_of(const RunResult& result, bool open_loop) {
+  std::vector<results::KindFigures> kinds;
+  for (const KindResult& kind : result.kinds) {
+    const Interval& total = *kind.total;
+    results::KindFigures& figures = kinds.emplace_back();
+    figures.name = kind.name;
+    figures.port = kind.port;
+    figures.share = kind.share;
+    figures.connections = kind.connections;
+    figures.offered_per_second = kind.rate;
+    figures.valid_per_second =
+        per_second(static_cast<double>(total.valid - total.valid_after_end), result.duration);
+    figures.operation_count = total.answered;
+    figures.valid_responses = total.valid;
+    total.errors.for_each([&](std::string_view name, std::uint64_t count) {
+      figures.errors.emplace_back(name, count);
+    });
+    figures.service_time_us = results::Latency::of(total.service);
+    if (open_loop) figures.response_time_us = results::Latency::of(total.response);
+  }
+  return kinds;
+}
+
 results::Run run_of(const RunResult& result, const Options& options) {
   const Interval& total = *result.total;
   const bool open_loop = options.is_open_loop();
@@ -124,6 +147,7 @@ results::Run run_of(const RunResult& result, const Options& options) {
   run.in_flight_mean = result.mean_in_flight();
   run.in_flight_by_littles_law = result.in_flight_by_littles_law();
   run.client_busy = result.busy;
+  run.kinds = kinds_of(result, open_loop);
   run.verdict_code = name_of(result.verdict.code);
   run.verdict_text = result.verdict.text;
   run.intervals = result.seconds;
@@ -131,36 +155,6 @@ results::Run run_of(const RunResult& result, const Options& options) {
     if (!open_loop) interval.response_time_us.reset();
   }
   return run;
-}
-
-Json latency_of(const metrics::LatencyHistogram& histogram) {
-  Json latency = {{"count", histogram.count()}};
-  for (const auto& [name, value] : histogram.summary()) latency[name] = value;
-  return latency;
-}
-
-Json kinds_of(const RunResult& result, bool open_loop) {
-  Json kinds = Json::array();
-  for (const KindResult& kind : result.kinds) {
-    const Interval& total = *kind.total;
-    Json errors = Json::object();
-    total.errors.for_each(
-        [&](std::string_view name, std::uint64_t count) { errors[name] = count; });
-    kinds.push_back(
-        {{"name", kind.name},
-         {"server_ip_port", kind.port},
-         {"share", kind.share},
-         {"connections", kind.connections},
-         {"offered_per_second", number_or_null(kind.rate)},
-         {"valid_per_second",
-          per_second(static_cast<double>(total.valid - total.valid_after_end), result.duration)},
-         {"operation_count", total.answered},
-         {"valid_responses", total.valid},
-         {"errors", errors},
-         {"service_time_us", latency_of(total.service)},
-         {"response_time_us", open_loop ? latency_of(total.response) : Json()}});
-  }
-  return kinds;
 }
 
 Json search_of(const Campaign& campaign, const Options& options) {
@@ -246,9 +240,6 @@ Json make_json(const Options& options, const Campaign& campaign,
         name, results::RepeatEstimate{estimate.middle, estimate.low, estimate.high});
   }
   Json json = results::result_json(result);
-  for (std::size_t i = 0; i < campaign.runs.size(); ++i) {
-    json["runs"][i]["kinds"] = kinds_of(campaign.runs[i], options.is_open_loop());
-  }
   json["options"] = json_of(options);
   json["search"] = search_of(campaign, options);
   json["server"] = server_of(campaign);

@@ -54,6 +54,7 @@ class RunMerger {
     merged_.response_time_us = optional_latency_of(&Run::response_time_us);
     merged_.schedule_lag_us = optional_latency_of(&Run::schedule_lag_us);
     set_in_flight();
+    merge_kinds();
     set_verdict();
     merged_.intervals = merge_intervals(runs_, merged_);
     return merged_;
@@ -136,15 +137,52 @@ class RunMerger {
   }
 
   std::optional<Latency> optional_latency_of(std::optional<Latency> Run::*member) const {
-    HistogramSum sum;
-    bool any = false;
-    for (const Run* run : runs_) {
-      if (const auto& latency = run->*member) {
-        sum.add(*latency);
-        any = true;
-      }
+    const bool any =
+        std::ranges::any_of(runs_, [&](const Run* run) { return (run->*member).has_value(); });
+    if (!any) return std::nullopt;
+    return latency_of([&](const Run& run) { return &*(run.*member); });
+  }
+
+  /// All runs have the same kinds, in any order.
+  void merge_kinds() {
+    for (const KindFigures& first : runs_.front()->kinds) {
+      merged_.kinds.push_back(merge_kind(first.name));
     }
-    return any ? std::optional(sum.latency()) : std::nullopt;
+  }
+
+  KindFigures merge_kind(const std::string& name) const {
+    const auto find = [&](const Run& run) {
+      return &*std::ranges::find(run.kinds, name, &KindFigures::name);
+    };
+    KindFigures merged;
+    merged.name = name;
+    merged.port = find(*runs_.front())->port;
+    std::map<std::string, std::uint64_t> errors;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const KindFigures& kind = *find(*runs_[i]);
+      if (kind.offered_per_second) {
+        merged.offered_per_second =
+            merged.offered_per_second.value_or(0) + *kind.offered_per_second;
+      }
+      merged.connections += kind.connections;
+      merged.valid_per_second +=
+          kind.valid_per_second * runs_[i]->duration_seconds / merged_.duration_seconds;
+      merged.operation_count += kind.operation_count;
+      merged.valid_responses += kind.valid_responses;
+      for (const auto& [error, count] : kind.errors) errors[with_host(results_[i], error)] += count;
+    }
+    merged.share =
+        merged.offered_per_second
+            ? *merged.offered_per_second / merged_.offered_per_second.value_or(1)
+            : static_cast<double>(merged.connections) / static_cast<double>(merged_.connections);
+    merged.errors.assign(errors.begin(), errors.end());
+    merged.service_time_us =
+        latency_of([&](const Run& run) { return &find(run)->service_time_us; });
+    if (merged_.response_time_us) {
+      merged.response_time_us =
+          latency_of([&](const Run& run) { return &*find(run)->response_time_us; });
+    }
+    return merged;
   }
 
   void set_in_flight() {
@@ -186,6 +224,16 @@ std::string kind_of(const Run& run) {
   return fmt::format("an open loop, arrivals {}", run.arrivals.value_or("unknown"));
 }
 
+/// "find at port 12345, hash at port 12346"
+std::string kinds_of(const Run& run) {
+  std::vector<std::string> kinds;
+  for (const KindFigures& kind : run.kinds) {
+    kinds.push_back(fmt::format("{} at port {}", core::escaped(kind.name), kind.port));
+  }
+  std::ranges::sort(kinds);
+  return kinds.empty() ? "one kind" : fmt::format("{}", fmt::join(kinds, ", "));
+}
+
 void check_alike(const Result& one, const Result& other) {
   if (one.is_search || other.is_search) {
     refuse_merge(one, other, "cannot be merged: the steps of a search depend on its measurements");
@@ -201,6 +249,11 @@ void check_alike(const Result& one, const Result& other) {
     }
     if (one.runs[i].response_time_us.has_value() != other.runs[i].response_time_us.has_value()) {
       refuse_merge(one, other, fmt::format("differ in run {}: only one has response times", i + 1));
+    }
+    if (const auto left = kinds_of(one.runs[i]), right = kinds_of(other.runs[i]); left != right) {
+      refuse_merge(
+          one, other,
+          fmt::format("have different kinds of requests in run {}: {} and {}", i + 1, left, right));
     }
   }
 }

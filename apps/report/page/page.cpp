@@ -164,7 +164,7 @@ std::string setup_section(const std::vector<Result>& results, const std::vector<
 
 std::string numbers_section(const std::vector<Result>& results, const std::vector<ShownRun>& runs) {
   return "<section><h2>Numbers</h2><div class=\"tables\">\n" + throughput_table(runs) +
-         latency_tables(runs) + repeats_table(results) + "</div></section>\n";
+         kinds_table(runs) + latency_tables(runs) + repeats_table(results) + "</div></section>\n";
 }
 
 std::string charts_section(const std::vector<ShownRun>& runs) {

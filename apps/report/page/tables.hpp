@@ -169,6 +169,48 @@ inline std::string latency_tables(const std::vector<ShownRun>& runs) {
                        [](const Run& run) { return &run.connect_time_us; }) +
          "</details>\n";
 }
+/// A line for each kind of requests in each run; empty if no run has several kinds.
+inline std::string kinds_table(const std::vector<ShownRun>& runs) {
+  std::vector<Run> kinds;  // of one kind each, without its other figures
+  std::vector<ShownRun> rows;
+  std::size_t count = 0;
+  for (const ShownRun& shown : runs) count += shown.run->kinds.size();
+  kinds.reserve(count);  // `rows` points into it
+  for (const ShownRun& shown : runs) {
+    for (const KindFigures& kind : shown.run->kinds) {
+      kinds.emplace_back().kinds = {kind};
+      rows.push_back(shown);
+      rows.back().run = &kinds.back();
+      rows.back().name += " " + html_text(kind.name);
+    }
+  }
+  if (rows.empty()) return {};
+  const auto of_kind = [](auto get) {
+    return [=](const Run& run) -> std::optional<double> { return get(run.kinds.front()); };
+  };
+  const auto latency = [&](Statistic statistic) {
+    return of_kind([=](const KindFigures& kind) -> std::optional<double> {
+      const Latency& time = kind.response_time_us ? *kind.response_time_us : kind.service_time_us;
+      return time.has(statistic) ? std::optional(time.at(statistic)) : std::nullopt;
+    });
+  };
+  std::vector<Column> columns = {
+      {"offered /s", "kind.offered_per_second",
+       of_kind([](const auto& kind) { return kind.offered_per_second; })},
+      {"valid /s", "kind.valid_per_second",
+       of_kind([](const auto& kind) { return kind.valid_per_second; })},
+      {"valid", "kind.valid_responses",
+       of_kind([](const auto& kind) { return as_number(kind.valid_responses); })},
+      {"errors", "kind.errors",
+       of_kind([](const auto& kind) { return as_number(kind.error_count()); }), 0, true},
+      {"p50 µs", "kind.p50", latency(Statistic::p50), 1},
+      {"p99 µs", "kind.p99", latency(Statistic::p99), 1},
+      {"max µs", "kind.max", latency(Statistic::max), 1},
+  };
+  return table("Kinds of requests <span>response time; of a closed loop, service time</span>", rows,
+               columns, "port",
+               [](const Run& run) { return std::to_string(run.kinds.front().port); });
+}
 /// Medians of repeats with their intervals; empty if no result has any.
 inline std::string repeats_table(const std::vector<Result>& results) {
   std::string rows;

@@ -1,10 +1,14 @@
 """Several kinds of requests in one load: each goes to its own port, with its share of the load and its own results."""
+import json
 import re
+import subprocess
+import time
+from collections import Counter
 
 import pytest
 
-from results import finish, load, start
-from harness import TIME_FACTOR, scaled
+from results import decode_histogram, finish, load, start
+from harness import BIN, EXTENSIONS, TIME_FACTOR, scaled
 
 TOLERANT = ["--lag-tolerance", f"{0.5 * TIME_FACTOR}s"]
 
@@ -44,6 +48,35 @@ def test_an_open_loop_has_rates_by_weight(stage, ports):
     table = dict(re.findall(r"^  (often|seldom) +(\d+ .*)$", client.out, re.MULTILINE))
     assert table["often"].split()[0] == str(ports[0]) and len(table["seldom"].split()) == 5
     assert "Verification:             often: builtin (service reverse), seldom: builtin (service echo)\n" in client.out
+
+
+@pytest.mark.skipif("report" not in EXTENSIONS, reason="a build without the extension report")
+def test_the_report_has_the_kinds(stage, ports):
+    """Two clients that begin together: the merged result has the kinds of both, and its page shows them."""
+    kinds = ["--kind", "often:weight=3", "--kind", f"seldom:port={ports[1]},service=echo"]
+    begin = f"{time.time() + 3 * TIME_FACTOR:.3f}"
+    clients = [start(stage, ports[0], *kinds, "--size", 64, "--connections", 4, "--rate", 500, "--duration", "1s",
+                     "--start-at", begin, "--seed", seed, *TOLERANT) for seed in (1, 2)]
+    parts = [kinds_of(finish(client)) for client in clients]
+    merged, page = stage.folder / "merged.json", stage.folder / "page.html"
+    for command in (["merge", *(client.json_file for client in clients), "-o", merged], ["html", merged, "-o", page]):
+        done = subprocess.run([BIN / "offload-report", *command], check=False, text=True, capture_output=True,
+                              timeout=60 * TIME_FACTOR)
+        assert done.returncode == 0, done.stderr
+    whole = kinds_of(json.loads(merged.read_text()))
+    assert list(whole) == ["often", "seldom"]
+    text = page.read_text()
+    for name, kind in whole.items():
+        both = [part[name] for part in parts]
+        for figure in ("operation_count", "valid_responses", "connections", "offered_per_second"):
+            assert kind[figure] == sum(each[figure] for each in both), figure
+        for latency in ("service_time_us", "response_time_us"):
+            assert decode_histogram(kind[latency]["histogram"]) == sum(
+                (decode_histogram(each[latency]["histogram"]) for each in both), Counter())
+        assert kind["share"] == pytest.approx({"often": 0.75, "seldom": 0.25}[name])
+        shown, = re.findall(rf'data-run="1 {name}" data-figure="kind.valid_responses" data-value="(\d+)"', text)
+        assert int(shown) == kind["valid_responses"] > 0
+    assert f"<td>{ports[1]}</td>" in text
 
 
 def test_errors_belong_to_their_kind(stage, ports):

@@ -164,7 +164,22 @@ def run(seed=1, started_at=1763879556.1, seconds=10, median_us=40.0, rate=250_00
             "connect_time_us": connect.latency(),
             "in_flight": {"mean": per_second * service.mean() / 1e9,
                           "by_littles_law": per_second * service.mean() / 1e9},
-            "verdict": closed if offered is None else late, "intervals": intervals}
+            "kinds": [], "verdict": closed if offered is None else late, "intervals": intervals}
+
+
+def with_kinds(whole, *names):
+    """Adds kinds to a run with enough connections: each request is of the first kind, the others have none."""
+    for number, name in enumerate(names):
+        times = {key: whole[key] if number == 0 or whole[key] is None else Histogram().latency()
+                 for key in ("service_time_us", "response_time_us")}
+        first = {"operation_count": whole["operation_count"], "valid_responses": whole["valid_responses"]}
+        whole["kinds"].append({
+            "name": name, "server_ip_port": 12345 + number, "share": 1 / len(names),
+            "connections": 1 if number else whole["connections"] - len(names) + 1,
+            "offered_per_second": whole["offered_per_second"], "errors": whole["errors"] if number == 0 else {},
+            "valid_per_second": whole["io_rate_miops"] * 1e6 if number == 0 else 0.0,
+            **(first if number == 0 else dict.fromkeys(first, 0)), **times})
+    return whole
 
 
 def result(runs, host="load-1", status="ok", faults=(), **more):

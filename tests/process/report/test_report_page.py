@@ -204,6 +204,7 @@ def test_text_of_strangers(browser, tmp_path):
     evil = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>'\""
     run = made.run(seconds=2, sampled=100, errors={evil: 1})
     run["verdict"]["text"] = evil
+    made.with_kinds(run, evil, "another")
     result = made.result([run], host=evil, status="failed", faults=[evil, "\x1b[2J\u202e"])
     result.update(version=evil, revision=evil, command_line=[evil], options={evil: evil})
     result["repeats"] = {evil: {"median": 1, "low": 1, "high": 1, "confidence": 0.95}}
@@ -309,6 +310,7 @@ def pages_of_all_kinds(tmp_path_factory):
                         status="failed", faults=["thread 0, request 3: the response differs at offset 17"] * 30)
     results = {"one": [made.result([made.run(seconds=12, offered=100_000.0, rate=100_000.0, warmup=2.0, stall_at=5)])],
                "several": several, "wrong": [wrong],
+               "kinds": [made.result([made.with_kinds(made.run(seconds=3, sampled=300), "find", "h" * 100, "hash")])],
                "slow": [made.result([made.run(seconds=2, offered=5.0, rate=5.0, sampled=5)])]}
     return {name: make_page(tmp_path_factory.mktemp(name), *each) for name, each in results.items()}
 

@@ -61,6 +61,71 @@ TEST(Merge, PercentilesAreThoseOfAllLatencies) {
   EXPECT_FALSE(run.response_time_us);
 }
 
+/// run_of_kinds() of another host: half a second later, with the kinds in another order.
+report::Run other_run_of_kinds() {
+  report::Run run = other_run();
+  run.kinds = {kind_of("hash", 12346, {600}), kind_of("find", 12345, {500, 700, 800})};
+  return run;
+}
+
+TEST(Merge, EachKindHasTheLatenciesOfThatKind) {
+  Result one = sample_result({run_of_kinds()}, "a");
+  Result other = sample_result({other_run_of_kinds()}, "b");
+  one.runs[0].kinds[1].errors = {{"mismatch", 1}};
+  other.runs[0].kinds[0].errors = {{"mismatch", 2}};
+  const report::Run run = merge({one, other}).result.runs[0];
+  ASSERT_EQ(run.kinds.size(), 2U);
+  const KindFigures& find = run.kinds[0];
+  EXPECT_EQ(find.name, "find");
+  EXPECT_EQ(find.port, 12345U);
+  EXPECT_EQ(find.connections, 2U);
+  EXPECT_EQ(find.operation_count, 6U);
+  EXPECT_EQ(find.valid_responses, 6U);
+  EXPECT_DOUBLE_EQ(find.share, 0.5);
+  EXPECT_DOUBLE_EQ(find.valid_per_second, 6 / 2.5);
+  EXPECT_EQ(find.service_time_us.histogram, latency_of({100, 300, 400, 500, 700, 800}).histogram);
+  EXPECT_EQ(find.service_time_us.at(Statistic::max), 800);
+  EXPECT_FALSE(find.response_time_us);
+  EXPECT_EQ(run.kinds[1].service_time_us.histogram, latency_of({200, 600}).histogram);
+  EXPECT_EQ(run.kinds[1].errors, (Counts{{"a: mismatch", 1}, {"b: mismatch", 2}}));
+}
+
+TEST(Merge, KindsOfOpenLoopsAddWhatTheyOffered) {
+  std::vector<Result> results;
+  for (const double begun_s : {0.0, 0.1}) {
+    report::Run run = open_loop_run(begun_s);
+    run.kinds = run_of_kinds().kinds;
+    for (KindFigures& kind : run.kinds) {
+      kind.offered_per_second = kind.name == "find" ? 1.5 : 0.5;
+      kind.response_time_us = kind.service_time_us;
+    }
+    results.push_back(sample_result({run}, begun_s == 0 ? "a" : "b"));
+  }
+  const Result merged = merge(results).result;
+  const KindFigures& find = merged.runs[0].kinds[0];
+  EXPECT_EQ(find.offered_per_second, 3);
+  EXPECT_DOUBLE_EQ(find.share, 0.75);
+  EXPECT_EQ(find.response_time_us->count, 6U);
+  const Result again = parse_result(result_text(merged), "merged.json");
+  EXPECT_EQ(again.runs[0].kinds[0].service_time_us.count, 6U);
+}
+
+TEST(Merge, RefusesOtherKinds) {
+  const Result one = sample_result({run_of_kinds()}, "a");
+  const auto refusal = [&](auto change) {
+    report::Run run = other_run_of_kinds();
+    change(run.kinds);
+    return merge_refusal({one, sample_result({run}, "b")});
+  };
+  using Kinds = std::vector<KindFigures>;
+  EXPECT_EQ(refusal([](Kinds& kinds) { kinds[0].name = "sum"; }),
+            "'a.json' and 'b.json' have different kinds of requests in run 1: find at port 12345, "
+            "hash at port 12346 and find at port 12345, sum at port 12346");
+  EXPECT_NE(refusal([](Kinds& kinds) { kinds[0].port = 7; }).find("hash at port 7"),
+            std::string::npos);
+  EXPECT_NE(refusal([](Kinds& kinds) { kinds.clear(); }).find("and one kind"), std::string::npos);
+}
+
 TEST(Merge, OpenLoopsAddWhatTheyOffered) {
   const report::Run run =
       merge({sample_result({open_loop_run()}, "a"), sample_result({open_loop_run(0.01)}, "b")})

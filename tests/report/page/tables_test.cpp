@@ -47,6 +47,26 @@ TEST(Tables, ErrorsStandOut) {
   EXPECT_TRUE(html_has(html, "data-figure=\"unanswered_requests\"")) << html;
 }
 
+TEST(Tables, KindsHaveALineEach) {
+  const std::vector<Result> one = {sample_result({sample_run()})};
+  EXPECT_EQ(kinds_table(list_runs(one)), "");
+  report::Run run = run_of_kinds();
+  run.kinds[0].name = "<b>";
+  run.kinds[1].errors = {{"mismatch", 3}};
+  const std::vector<Result> two = {sample_result({run, run_of_kinds()}), one[0]};
+  const std::string html = kinds_table(list_runs(two));
+  for (const char* const text :
+       {"</span>A1 &lt;b&gt;</th>", "</span>A2 hash</th>", "<td>12346</td>",
+        "data-run=\"A1 &lt;b&gt;\" data-figure=\"kind.max\" data-value=\"400\">400.0</td>",
+        "<td class=\"bad\" data-run=\"A1 hash\" data-figure=\"kind.errors\" "
+        "data-value=\"3\">3</td>",
+        "data-run=\"A2 find\" data-figure=\"kind.valid_per_second\" data-value=\"1.5\">"}) {
+    EXPECT_TRUE(html_has(html, text)) << text << " in " << html;
+  }
+  EXPECT_FALSE(html_has(html, "B1")) << "a run of one kind";
+  EXPECT_FALSE(html_has(html, "kind.p99\"")) << "too few latencies";
+}
+
 TEST(Tables, Repeats) {
   std::vector<Result> results = {sample_result({sample_run()})};
   EXPECT_EQ(repeats_table(results), "");
