@@ -78,13 +78,16 @@ class Client final : public FairQueueEntry,
   [[nodiscard]] net::WallTime frame_came() const noexcept { return frame_came_; }
   /// In which turn those first ones were read.
   [[nodiscard]] core::TimePoint frame_read() const noexcept { return frame_read_; }
+  /// Since when bytes of that frame were there to be read, as far as the thread knows. Later than
+  /// frame_read() if its last bytes came later.
+  [[nodiscard]] core::TimePoint frame_seen() const noexcept { return frame_seen_; }
 
  private:
   friend ClientTable;
   void on_ready(ClientConnection& connection) override;
   /// Records that its input begins with the bytes that came last.
   void note_frame() noexcept {
-    frame_read_ = read_at_;
+    frame_read_ = frame_seen_ = read_at_;
     frame_came_ = came_at_;
   }
   /// Returns whether all its requests are answered and it has read the responses: there is no work
@@ -106,6 +109,9 @@ class Client final : public FairQueueEntry,
   std::size_t charged_ = 0;     ///< bytes of its input that its turns have paid for
   core::TimePoint read_at_{};
   core::TimePoint frame_read_{};
+  core::TimePoint frame_seen_{};
+  /// Since when it waits for room with unread bytes and nothing else; max(): it does not.
+  core::TimePoint waits_since_ = core::TimePoint::max();
   net::WallTime came_at_{};
   net::WallTime frame_came_{};
   std::uint64_t unsent_until_ = 0;  ///< what is to be sent within the time: Backlog::appended()
@@ -175,6 +181,7 @@ class ClientTable {
   template <class Path>
   void end_turn(Client& client, Path& path);
   void make_waiting(Client& client) noexcept {
+    client.waits_since_ = client.holds_frames_ ? core::TimePoint::max() : engine_->now();
     queue_.make_waiting(client, /*sparse=*/client.connection().in_flight() == 0);
   }
   void spend(Client& client, std::size_t consumed) noexcept;
@@ -241,6 +248,8 @@ bool ClientTable::serve(Client& client, Path& path) {
     client.read_at_ = engine_->now();
     metrics_->received.add(connection.receive(metrics_->is_shown ? &client.came_at_ : nullptr));
     if (begins) client.note_frame();
+    client.frame_seen_ =
+        std::min(client.read_at_, std::exchange(client.waits_since_, core::TimePoint::max()));
     const std::uint64_t taken_before = connection.input().consumed();
     took_all = path.take_frames(client);
     if (connection.input().consumed() != taken_before) client.note_frame();

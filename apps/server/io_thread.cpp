@@ -101,6 +101,10 @@ void IoThread::set_timeouts(core::Duration worker, core::Duration request) {
   give_order([&](Orders& orders) { orders.timeouts = {worker, request}; });
 }
 
+void IoThread::set_slow_request(core::Duration limit) {
+  give_order([&](Orders& orders) { orders.slow_request = limit; });
+}
+
 void IoThread::set_tls(net::TlsContext context) {
   give_order([&](Orders& orders) { orders.tls = std::move(context); });
 }
@@ -218,6 +222,7 @@ bool IoThread::apply_orders() {
     config_.worker_timeout = orders->timeouts->first;
     config_.request_timeout = orders->timeouts->second;
   }
+  if (orders->slow_request) path_.set_slow_request(*orders->slow_request);
   if (orders->tls) handshakes_.set_context(std::move(*orders->tls));
   for (auto& [socket, admission] : orders->sockets) {
     take_in(std::move(socket), std::move(admission));

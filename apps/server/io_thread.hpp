@@ -97,6 +97,8 @@ class IoThread final : progress::Pollable {
   void set_expired(bool expired);
   /// Other time limits than those of the configuration.
   void set_timeouts(core::Duration worker, core::Duration request);
+  /// Another RequestPath::Limits::slow_request.
+  void set_slow_request(core::Duration limit);
   /// Clients that come from now on speak TLS.
   void set_tls(net::TlsContext context);
   /// A client's socket: connected, non-blocking. Not after drain().
@@ -122,6 +124,7 @@ class IoThread final : progress::Pollable {
     std::optional<comch::WorkerId> selected;
     std::optional<bool> expired;
     std::optional<std::pair<core::Duration, core::Duration>> timeouts;  ///< worker, request
+    std::optional<core::Duration> slow_request;
     std::optional<net::TlsContext> tls;
     std::vector<std::pair<core::Fd, Admission>> sockets;
     bool drain = false;

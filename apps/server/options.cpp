@@ -157,7 +157,10 @@ void add_times(cli::CommandLine& line, Options& options) {
                 "Poll for due responses for this time before an I/O thread sleeps");
 }
 
-void add_stall_limit(cli::CommandLine& line, Options& options) {
+void add_log_limits(cli::CommandLine& line, Options& options) {
+  cli::add_time(line, "--slow-request", options.slow_request, core::Duration{},
+                "Count and log each request that takes at least this time, from the arrival of its "
+                "last bytes until its response is given to the client's socket; 0: none");
   cli::add_time(line, "--stall-limit", options.stall_limit, core::Duration{},
                 "Count and log each turn of an I/O thread that takes at least this time; 0: none");
 }
@@ -203,7 +206,7 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                 "server ends its workers, as in the reference application");
   telemetry::add_metrics_option(line, options.metrics);
   telemetry::add_admin_option(line, options.admin);
-  add_stall_limit(line, options);
+  add_log_limits(line, options);
   cli::add_log_options(line, options.log);
   cli::add_configuration(line, options.configuration);
   cli::add_foreign(line, "-d,--device-id",

@@ -49,6 +49,7 @@ struct Options {
   ClientLimits clients{};
   core::Duration shutdown_timeout = core::seconds(5);
   core::Duration spin = std::chrono::microseconds(50);
+  core::Duration slow_request{};  ///< 0: none is logged
   core::Duration stall_limit = std::chrono::milliseconds(100);
   bool shutdown_together = false;
   std::optional<telemetry::MetricsAddress> metrics;  ///< none: it tells nothing of itself

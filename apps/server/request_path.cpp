@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -47,6 +48,13 @@ constexpr std::uint64_t kSampled = 64;
 /// An arrival longer ago than this is not believed.
 constexpr core::Duration kLongestAgo = core::seconds(60);
 
+/// At most the largest number, an hour.
+std::uint32_t microseconds_between(core::TimePoint begin, core::TimePoint end) noexcept {
+  const auto count = std::chrono::duration_cast<std::chrono::microseconds>(end - begin).count();
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(count, 0, kMost));
+}
+
 /// A request with which this number of workers was lost is refused, whatever the reasons.
 constexpr std::uint32_t kMostLosses = 4;
 
@@ -61,7 +69,8 @@ RequestPath::RequestPath(progress::Engine& engine, ClientTable& clients,
       limits_(limits),
       requester_(endpoint, *this),
       long_requests_(requester_.capacity()),
-      output_(kBatch, kFrameRoom) {
+      output_(kBatch, kFrameRoom),
+      slow_(limits.service, limits.slow_request, metrics) {
   sampled_.resize(std::max<std::size_t>(requester_.capacity() / kSampled, 1));
   touched_.reserve(2 * kBatch);  // each has a piece in output_ at least
   metrics_->slots.set(requester_.capacity());
@@ -73,7 +82,7 @@ void RequestPath::set_refusal(std::optional<Refusal> reason) {
   requester_.for_each_pending([&](channel::RequestTask& request) { give_up(request, *reason); });
   for (Suspects* const some : {&held_, &suspects_}) {
     some->remove_if([&](const Suspects::Request& request) {
-      give_up(*request.client, *reason);
+      give_up(request, *reason);
       return true;
     });
   }
@@ -82,8 +91,17 @@ void RequestPath::set_refusal(std::optional<Refusal> reason) {
 
 /// The slot stays taken until the worker answers, which is dropped, or is replaced.
 void RequestPath::give_up(channel::RequestTask& request, Refusal reason) {
-  void* const user = std::exchange(request.user_data, nullptr);
-  if (user != nullptr) give_up(*static_cast<Client*>(user), reason);
+  auto* const client = static_cast<Client*>(std::exchange(request.user_data, nullptr));
+  if (client == nullptr) return;
+  slow_.note_refused(*client, request.arrived, request.waited_us, request.length(), reason,
+                     engine_->now());
+  give_up(*client, reason);
+}
+
+void RequestPath::give_up(const Suspects::Request& request, Refusal reason) {
+  slow_.note_refused(*request.client, request.arrived, request.waited_us, request.payload.size(),
+                     reason, engine_->now());
+  give_up(*request.client, reason);
 }
 
 void RequestPath::give_up(Client& client, Refusal reason) {
@@ -128,7 +146,7 @@ const Client* RequestPath::note_loss(const std::shared_ptr<const void>& memory, 
   }
   suspects_.remove_if([&](const Suspects::Request& request) {
     if (request.losses < kMostLosses) return false;
-    give_up(*request.client, Refusal::worker_failed);
+    give_up(request, Refusal::worker_failed);
     return true;
   });
   hold_suspects();
@@ -171,7 +189,7 @@ void RequestPath::refuse_paused(Refusal reason) {
     if (client != nullptr && client->connection().paused()) give_up(request, reason);
   });
   held_.remove_if([&](const Suspects::Request& request) {
-    give_up(*request.client, reason);
+    give_up(request, reason);
     return true;
   });
   send_touched();
@@ -184,6 +202,8 @@ bool RequestPath::retry(bool together) {
     const bool joins = together && next.losses == 1 && (!alone_ || losses_ == 1);
     if (!joins && requester_.awaited() != 0) break;
     if (!requester_.post(next.payload, next.client, engine_->run_time() - next.age).ok()) break;
+    requester_.newest().arrived = next.arrived;
+    requester_.newest().waited_us = next.waited_us;
     long_requests_.note_posted(next.payload.size(), engine_->now());
     alone_ = !joins;
     losses_ = next.losses;
@@ -204,6 +224,7 @@ bool RequestPath::retry(bool together) {
                                                         bool first) {
   if (client.turn_is_over()) return false;
   if (refusal_) {
+    if (slow_.is_on()) note_refusal(client, payload.size(), first);
     append_error(client, *refusal_);
     return true;
   }
@@ -213,6 +234,7 @@ bool RequestPath::retry(bool together) {
   if (!requester_.post(payload, &client, engine_->run_time()).ok()) return false;
   long_requests_.note_posted(payload.size(), now);
   client.connection().add_request();
+  if (slow_.is_on()) note_arrival(client, first);
   if (requester_.posted() % kSampled == 0) begin_sample(client, payload.size(), first);
   return true;
 }
@@ -308,8 +330,14 @@ bool RequestPath::deliver() {
   if (last_received_ == nullptr) return false;
   last_response_ = engine_->run_time();
   alone_ = false;
+  const core::TimePoint seen = slow_.is_on() ? core::Clock::now() : core::TimePoint{};
   send_touched();
   if (sample_) record_sample();
+  if (slow_.is_on()) {
+    const core::TimePoint sent = core::Clock::now();
+    requester_.for_each_unreleased(
+        [&](const channel::PostRecvTask& task) { slow_.note_sent(requester_, task, seen, sent); });
+  }
   [[maybe_unused]] const core::Status released =
       requester_.release(*std::exchange(last_received_, nullptr));
   assert(released.ok());
@@ -319,18 +347,45 @@ bool RequestPath::deliver() {
 
 // ---- Times of requests
 
+/// Returns when bytes came, in the time of core::Clock; max() if that is not known. Uses the time
+/// since then, because the wall clock may have been set since.
+core::TimePoint RequestPath::time_of(net::WallTime came) noexcept {
+  if (came == net::WallTime{}) return core::TimePoint::max();
+  if (turn_ != engine_->now()) {
+    turn_ = engine_->now();
+    clock_now_ = core::Clock::now();
+    wall_now_ = std::chrono::system_clock::now();
+  }
+  const auto ago = wall_now_ - came;
+  return ago < kLongestAgo ? clock_now_ - ago : core::TimePoint::max();
+}
+
+/// Returns when the last bytes of the next frame of a client's input arrived, as far as that is
+/// known. `first`: it is the first of the input.
+core::TimePoint RequestPath::arrival_of(const Client& client, bool first) noexcept {
+  return std::min(first ? client.frame_seen() : client.read_at(), time_of(client.came_at()));
+}
+
+/// Notes when the request that was just posted arrived.
+void RequestPath::note_arrival(const Client& client, bool first) noexcept {
+  channel::RequestTask& request = requester_.newest();
+  request.arrived = arrival_of(client, first);
+  request.waited_us = microseconds_between(request.arrived, engine_->now());
+}
+
+/// A request is refused that was not posted.
+void RequestPath::note_refusal(const Client& client, std::size_t length, bool first) noexcept {
+  const core::TimePoint arrived = arrival_of(client, first);
+  slow_.note_refused(client, arrived, microseconds_between(arrived, engine_->now()), length,
+                     *refusal_, engine_->now());
+}
+
 /// Begins the sample of the request that was just posted. `first`: its frame is the first of the
 /// client's input.
 void RequestPath::begin_sample(const Client& client, std::size_t length, bool first) noexcept {
   const std::uint64_t number = requester_.posted() - 1;
-  core::TimePoint began = first ? client.frame_read() : client.read_at();
-  const net::WallTime came = first ? client.frame_came() : client.came_at();
-  if (came != net::WallTime{}) {
-    // Uses the time since then, because the wall clock may have been set since.
-    const core::TimePoint now = core::Clock::now();
-    const auto ago = net::WallTime(std::chrono::system_clock::now()) - came;
-    if (ago < kLongestAgo) began = std::min(began, now - ago);
-  }
+  const core::TimePoint began = first ? std::min(client.frame_read(), time_of(client.frame_came()))
+                                      : std::min(client.read_at(), time_of(client.came_at()));
   sampled_[number / kSampled % sampled_.size()] = {began, client.read_at(), engine_->now(),
                                                    engine_->run_time(),
                                                    static_cast<std::uint32_t>(length)};
@@ -340,7 +395,7 @@ void RequestPath::begin_sample(const Client& client, std::size_t length, bool fi
 void RequestPath::find_sample(const channel::PostRecvTask& task) noexcept {
   const std::uint64_t number = (task.sequence() + 1) / kSampled * kSampled - 1;
   const Sample& sample = sampled_[number / kSampled % sampled_.size()];
-  if (sample.posted_at != requester_.posted_at(number)) return;
+  if (sample.posted_at != requester_.request(number).posted_at()) return;
   sample_ = sample;
   // Not the beginning of the turn: the answer may have come since.
   sample_->seen = core::Clock::now();

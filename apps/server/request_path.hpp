@@ -6,12 +6,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "apps/server/admission/long_requests.hpp"
 #include "apps/server/admission/retry_coordinator.hpp"
 #include "apps/server/admission/suspects.hpp"
 #include "apps/server/client_table.hpp"
+#include "apps/server/slow_requests.hpp"
 #include "apps/server/view/thread_metrics.hpp"
 #include "channel/requester.hpp"
 #include "comch/session/worker_channel.hpp"
@@ -34,6 +36,8 @@ class RequestPath {
     /// The service's function: a longer response is invalid. Null for an unknown service: then the
     /// channel's limit counts.
     kernels::ResponseLength response_length = nullptr;
+    std::string service{};          ///< its name, for the log
+    core::Duration slow_request{};  ///< a request that takes as long is logged; 0: none
   };
 
   /// `engine`, `clients` and `metrics` outlive it, and so does the memory of `endpoint`, which has
@@ -47,6 +51,9 @@ class RequestPath {
 
   /// Whether requests go to the channel now; if not, clients wait. They wait at first.
   void set_open(bool open) noexcept { open_ = open; }
+
+  /// Another Limits::slow_request.
+  void set_slow_request(core::Duration limit) noexcept { slow_.set_limit(limit, engine_->now()); }
 
   /// Refuses the requests that were posted `timeout` ago; 0: none.
   void refuse_overdue(core::Duration timeout);
@@ -136,9 +143,14 @@ class RequestPath {
   void append_error(Client& client, protocol::Refusal reason);
   void count_refusal(protocol::Refusal reason) noexcept;
   void begin_sample(const Client& client, std::size_t length, bool first) noexcept;
+  [[nodiscard]] core::TimePoint time_of(net::WallTime came) noexcept;
+  [[nodiscard]] core::TimePoint arrival_of(const Client& client, bool first) noexcept;
+  void note_arrival(const Client& client, bool first) noexcept;
+  void note_refusal(const Client& client, std::size_t length, bool first) noexcept;
   void find_sample(const channel::PostRecvTask& task) noexcept;
   void record_sample() noexcept;
   void give_up(channel::RequestTask& request, protocol::Refusal reason);
+  void give_up(const Suspects::Request& request, protocol::Refusal reason);
   void give_up(Client& client, protocol::Refusal reason);
   void close_culprit(Client& client);
   /// For a frame in output_, or a piece.
@@ -170,6 +182,11 @@ class RequestPath {
   std::uint64_t answered_ = 0;
   std::uint64_t failed_ = 0;  ///< of them
   std::uint64_t refused_ = 0;
+  SlowRequests slow_;
+  // Both clocks, of this turn; {} before the first use.
+  core::TimePoint turn_{};
+  core::TimePoint clock_now_{};
+  net::WallTime wall_now_{};
   std::vector<Sample> sampled_;   ///< by the request's number: those that are under way
   std::optional<Sample> sample_;  ///< of a response to write in this turn
 };

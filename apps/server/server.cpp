@@ -33,8 +33,13 @@ constexpr core::Duration kLeastStuckTime = std::chrono::seconds(1);
 constexpr core::Duration kWorkerShutdownTime = std::chrono::seconds(3);
 
 /// Options that SIGHUP changes.
-const std::vector<std::string> kMayChange{"log-level", "sdk-log-level", "worker-timeout",
-                                          "request-timeout", "shutdown-timeout"};
+const std::vector<std::string> kMayChange{"log-level",       "sdk-log-level",    "worker-timeout",
+                                          "request-timeout", "shutdown-timeout", "slow-request"};
+
+/// Returns whether connections must note when bytes arrived.
+bool needs_arrivals(const Options& options) {
+  return options.metrics || !options.admin.empty() || options.slow_request != core::Duration{};
+}
 
 std::optional<net::TlsContext> make_tls(const Options& options) {
   if (options.tls_certificate.empty()) return std::nullopt;
@@ -57,8 +62,7 @@ Server::Server(const Options& options, core::Signals& signals)
     : options_(options),
       signals_(&signals),
       cpus_(io_thread_cpus(options)),
-      metrics_(service_of_each_thread(options), options.stall_limit,
-               options.metrics || !options.admin.empty()),
+      metrics_(service_of_each_thread(options), options.stall_limit, needs_arrivals(options)),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()) {
   reload_.add([this] { return reread_options(); });
@@ -86,7 +90,7 @@ Server::Server(const Options& options, core::Signals& signals)
         net::resolve(options_.listen_address, listen.port, true), kListenBacklog));
     for (const core::Fd& listener : listeners_.back()) {
       net::set_dead_peer_timeout(listener.get(), options_.clients.output_timeout);
-      if (options_.metrics || !options_.admin.empty()) net::tell_arrivals(listener.get());
+      if (needs_arrivals(options_)) net::tell_arrivals(listener.get());
     }
   }
   link_.emplace(engine_,
@@ -154,7 +158,8 @@ void Server::open_for_clients() {
         i,
         cpus_[i],
         {options_.max_message_length,
-         kernels::response_length_of(options_.listens[i / each].service)},
+         kernels::response_length_of(options_.listens[i / each].service),
+         options_.listens[i / each].service, options_.slow_request},
         std::max(options_.worker_timeout, kLeastStuckTime),
         options_.request_timeout,
         options_.spin,
@@ -317,6 +322,7 @@ cli::Reload::Apply Server::reread_options() {
     options_.worker_timeout = now.worker_timeout;
     options_.request_timeout = now.request_timeout;
     options_.shutdown_timeout = now.shutdown_timeout;
+    options_.slow_request = now.slow_request;
   };
 }
 
@@ -332,6 +338,7 @@ bool Server::reload() {
   for (const auto& thread : threads_) {
     thread->set_timeouts(std::max(options_.worker_timeout, kLeastStuckTime),
                          options_.request_timeout);
+    thread->set_slow_request(options_.slow_request);
     if (tls_) thread->set_tls(*tls_);
   }
   return true;

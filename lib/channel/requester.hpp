@@ -18,14 +18,21 @@ namespace offload::channel {
 class RequestTask {
  public:
   void* user_data = nullptr;
+  /// For the caller, who may set them after post(): when the message reached it, and the
+  /// microseconds that the message waited until it was posted. They hold until its response is
+  /// released.
+  core::TimePoint arrived{};
+  std::uint32_t waited_us = 0;
 
   /// Returns the time of its posting that was passed to post().
   [[nodiscard]] core::RunTime posted_at() const noexcept { return posted_at_; }
+  /// Returns the bytes of the message.
+  [[nodiscard]] std::uint32_t length() const noexcept { return length_; }
 
  private:
   friend class Requester;
-  core::RunTime posted_at_;
   std::uint32_t length_ = 0;
+  core::RunTime posted_at_;
 };
 
 /// A receive, posted for the next response. When completed, it holds that response until
@@ -127,10 +134,22 @@ class Requester {
     for (std::uint64_t i = received_; i != posted_; ++i) visit(send(i));
   }
 
-  /// Returns the time that was passed to post() for a request whose response is not released yet.
-  [[nodiscard]] core::RunTime posted_at(std::uint64_t sequence) noexcept {
-    return send(sequence).posted_at();
+  /// Calls `visit`(const PostRecvTask&) for each response that is not released, oldest first.
+  template <class Visit>
+  void for_each_unreleased(Visit visit) const {
+    for (std::uint64_t i = released_; i != received_;) {
+      const PostRecvTask& task = receives_[(i - first_receive_) & (capacity_ - 1)];
+      i += task.count();
+      visit(task);
+    }
   }
+
+  /// Returns a request whose response is not released yet.
+  [[nodiscard]] const RequestTask& request(std::uint64_t sequence) const noexcept {
+    return sends_[sequence & (capacity_ - 1)];
+  }
+  /// Returns the request that was posted last. Precondition: there is one.
+  [[nodiscard]] RequestTask& newest() noexcept { return send(posted_ - 1); }
 
   /// Moves to another memory of the same shape, with another worker: reposts the requests without a
   /// response there, in order; of those that were given up, only those that share a slot with

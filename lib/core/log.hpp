@@ -97,17 +97,26 @@ inline constexpr LogAt<LogLevel::warning> log_warning;
 inline constexpr LogAt<LogLevel::error> log_error;
 inline constexpr LogAt<LogLevel::critical> log_critical;
 
-/// A limit of one message a second for one kind of message, so that a hostile client cannot fill a
-/// disk. One thread: each thread has its own.
+/// A limit of messages of one kind in a second, so that a hostile client cannot fill a disk. One
+/// thread: each thread has its own.
 class RateLimit {
  public:
-  /// Returns whether to log now. If so, suppressed() is the number of messages dropped since then.
+  /// `most`: messages of a second, one at least.
+  explicit RateLimit(std::uint32_t most = 1) noexcept : most_(most) {}
+
+  /// Returns whether to log now. If so, suppressed() is the number of messages that were dropped
+  /// since the last one that was logged.
   bool allow(TimePoint now) noexcept {
-    if (now - last_ < std::chrono::seconds(1) && last_ != TimePoint{}) {
+    const bool begins = now - began_ >= std::chrono::seconds(1) || began_ == TimePoint{};
+    if (!begins && count_ == most_) {
       ++held_back_;
       return false;
     }
-    last_ = now;
+    if (begins) {
+      began_ = now;
+      count_ = 0;
+    }
+    ++count_;
     suppressed_ = held_back_;
     held_back_ = 0;
     return true;
@@ -115,7 +124,9 @@ class RateLimit {
   [[nodiscard]] std::uint64_t suppressed() const noexcept { return suppressed_; }
 
  private:
-  TimePoint last_{};
+  std::uint32_t most_;
+  std::uint32_t count_ = 0;  ///< logged since began_
+  TimePoint began_{};
   std::uint64_t held_back_ = 0;
   std::uint64_t suppressed_ = 0;
 };

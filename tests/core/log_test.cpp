@@ -36,6 +36,19 @@ TEST(RateLimit, CountsWhatItHeldBack) {
   EXPECT_EQ(limit.suppressed(), 0U);
 }
 
+TEST(RateLimit, ThreeASecond) {
+  RateLimit limit(3);
+  for (int second = 0; second < 3; ++second) {
+    const TimePoint begin = kStart + std::chrono::seconds(second);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(limit.allow(begin + i * 100ms)) << second;
+      EXPECT_EQ(limit.suppressed(), second != 0 && i == 0 ? 2U : 0U) << second;
+    }
+    EXPECT_FALSE(limit.allow(begin + 300ms)) << second;
+    EXPECT_FALSE(limit.allow(begin + 999ms)) << second;
+  }
+}
+
 TEST(RateLimit, TheFirstIsLetThroughEvenRightAfterBoot) {
   RateLimit limit;
   EXPECT_TRUE(limit.allow(TimePoint{1ms}));

@@ -20,7 +20,7 @@ OPTIONS = {
              "--max-message-length", "--max-response-length", "--service", "--worker-timeout", "--request-timeout",
              "--client-timeout", "--client-memory", "--max-clients", "--max-clients-per-address", "--proxy-from",
              "--frame-timeout", "--idle-timeout", "--shutdown-together",
-             "--shutdown-timeout", "--spin", "--metrics", "--admin", "--stall-limit", *LOG, *CONFIGURATION, "-h", "--help",
+             "--shutdown-timeout", "--spin", "--metrics", "--admin", "--slow-request", "--stall-limit", *LOG, *CONFIGURATION, "-h", "--help",
              "--version"],
     WORKER: ["--comch", "-c", "--comch-channel-name", "--comch-key-file", "--insecure",
              "--rdma-device", "--gid-index", "--traffic-class", "--service-level", "--pkey",

@@ -292,6 +292,25 @@ TEST_F(ServerTest, AHangupSetsTheTimeLimitsOfItsThreads) {
   EXPECT_EQ(next(), error(Refusal::request_timed_out));
 }
 
+TEST_F(ServerTest, AHangupSwitchesTheLogOfSlowRequestsOnAndOff) {
+  start_with_a_file();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(enter());
+  const auto answers = [this](const char* text, const char* reversed) {
+    send_request(client_, bytes_of(text));
+    return next() == response(bytes_of(reversed));
+  };
+  ASSERT_TRUE(answers("one", "eno"));
+  ASSERT_TRUE(rereads("slow-request = \"1us\"\n")) << log_.text();
+  ASSERT_TRUE(answers("five", "evif"));
+  EXPECT_TRUE(eventually([this] { return log_.has("a request of 4 bytes for "); })) << log_.text();
+  ASSERT_TRUE(rereads("slow-request = \"0\"\n")) << log_.text();
+  ASSERT_TRUE(answers("sevensy", "ysneves"));
+  ASSERT_TRUE(answers("ten", "net"));
+  EXPECT_FALSE(log_.has("a request of 3 bytes")) << log_.text();
+  EXPECT_FALSE(log_.has("a request of 7 bytes")) << log_.text();
+}
+
 TEST_F(ServerTest, AHangupSetsTheTimeLimitOfAWaitForAWorker) {
   options_.worker_timeout = std::chrono::hours(1);
   start_with_a_file();

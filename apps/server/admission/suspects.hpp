@@ -79,6 +79,8 @@ class Suspects {
     std::span<const std::byte> payload;
     std::vector<std::byte> copy;         ///< of the payload, if it is short
     std::shared_ptr<const void> memory;  ///< in which a long payload lies
+    core::TimePoint arrived{};           ///< as RequestTask's
+    std::uint32_t waited_us = 0;         ///< as RequestTask's
   };
 
   /// Takes all requests that `requester` has posted, flushed and has no response to, in front of
@@ -96,7 +98,9 @@ class Suspects {
                                                   losses,
                                                   payload,
                                                   {},
-                                                  {}});
+                                                  {},
+                                                  request.arrived,
+                                                  request.waited_us});
       if (payload.size() <= channel::BatchBuffer::kLongest) {
         added.copy.assign(payload.begin(), payload.end());
         added.payload = added.copy;

@@ -23,7 +23,7 @@ using telemetry::NamedCounter;
 using telemetry::with;
 using Kind = telemetry::CounterKind;
 
-constexpr std::array<NamedCounter<ThreadMetrics>, 6> kClients{{
+constexpr std::array<NamedCounter<ThreadMetrics>, 7> kClients{{
     {"offload_server_connections", "Connected clients.", Kind::gauge, "connections",
      &ThreadMetrics::connections},
     {"offload_server_connections_accepted_total", "Accepted client connections.", Kind::count,
@@ -32,6 +32,8 @@ constexpr std::array<NamedCounter<ThreadMetrics>, 6> kClients{{
      &ThreadMetrics::requests},
     {"offload_server_culprits_total", "Requests refused because three workers were lost with them.",
      Kind::count, nullptr, &ThreadMetrics::culprits},
+    {"offload_server_slow_requests_total", "Requests that took --slow-request or longer.",
+     Kind::count, "slow_requests", &ThreadMetrics::slow_requests},
     {"offload_server_receive_bytes_total", "Bytes received from clients.", Kind::count,
      "receive_bytes", &ThreadMetrics::received},
     {"offload_server_transmit_bytes_total",

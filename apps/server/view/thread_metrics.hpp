@@ -47,7 +47,8 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   /// More than the highest number of a protocol::Refusal.
   static constexpr std::size_t kRefusals = 32;
 
-  /// Set if there may be a reader: then connections note arrivals. Constant once the thread runs.
+  /// Set if there may be a reader, or slow requests are logged: then connections note arrivals.
+  /// Constant once the thread runs.
   bool is_shown = false;
   core::Counter connections;  ///< now
   core::Counter accepted;
@@ -56,6 +57,7 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   core::Counter responses;                       ///< of the worker, good ones
   std::array<core::Counter, kRefusals> refused;  ///< error frames, by their protocol::Refusal
   core::Counter culprits;                        ///< requests that workers were lost with
+  core::Counter slow_requests;                   ///< that took at least --slow-request
   core::Counter received;                        ///< bytes
   core::Counter transmitted;                     ///< bytes, sent or waiting for the client
   core::Counter slots;                           ///< of the channel: requests that it may have
