@@ -2,13 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -28,8 +26,6 @@ using core::check_spawn;
 
 /// nvcc takes half a minute for a service of some size.
 constexpr core::Duration kLongestRun = std::chrono::minutes(3);
-/// The interval of checks for the end of a compiler that has closed its output.
-constexpr int kLookMs = 5;
 constexpr std::size_t kMostOutput = 64 * 1024;
 
 /// The child's actions before it runs its program: another folder, no input, its output to a pipe.
@@ -78,16 +74,6 @@ pid_t spawn(std::vector<std::string> command, const PrivateFolder& folder, int o
   return process;
 }
 
-/// Adds what is there to be read. False: nothing comes any more.
-bool read_output(int from, std::string& output) {
-  std::array<char, 4096> bytes;
-  const ssize_t count = ::read(from, bytes.data(), bytes.size());
-  if (count <= 0) return false;
-  output.append(bytes.data(),
-                std::min(static_cast<std::size_t>(count), kMostOutput - output.size()));
-  return true;
-}
-
 }  // namespace
 
 PrivateFolder::PrivateFolder() {
@@ -127,23 +113,20 @@ CompilerRun run_compiler(const std::vector<std::string>& command, const PrivateF
   core::ProcessGroup process(spawn(command, folder, writing.get()));
   writing.reset();
   CompilerRun run;
-  const auto deadline = core::Clock::now() + kLongestRun;
-  for (bool talks = true; talks || !process.has_ended();) {
-    // A descriptor below zero is left out.
-    std::array<pollfd, 2> ready{
-        {{signals.fd(), POLLIN, 0}, {talks ? reading.get() : -1, POLLIN, 0}}};
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - core::Clock::now())
-            .count();
-    if (left <= 0) {
-      run.failure = fmt::format("it did not finish within {} s", core::to_seconds(kLongestRun));
-      return run;
-    }
-    ::poll(ready.data(), ready.size(), talks ? static_cast<int>(left) : kLookMs);
-    // SIGHUP rereads what is read after this.
-    if (const int signal = signals.take(); signal != 0 && signal != SIGHUP)
-      throw core::Interrupted();
-    if (talks && ready[1].revents != 0) talks = read_output(reading.get(), run.output);
+  const core::OutputReader reader{
+      [&](std::span<const char> piece) {
+        const std::size_t count = std::min(piece.size(), kMostOutput - run.output.size());
+        run.output.append(piece.data(), count);
+      },
+      // SIGHUP rereads what is read after this.
+      [&] {
+        if (const int signal = signals.take(); signal != 0 && signal != SIGHUP)
+          throw core::Interrupted();
+      }};
+  if (!core::read_until_end(process, reading.get(), signals.fd(), core::Clock::now() + kLongestRun,
+                            reader)) {
+    run.failure = fmt::format("it did not finish within {} s", core::to_seconds(kLongestRun));
+    return run;
   }
   run.failure = process.failure();
   return run;

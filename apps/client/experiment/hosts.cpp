@@ -12,9 +12,9 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "apps/client/experiment/target_process.hpp"
+#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/fd.hpp"
 #include "core/units.hpp"
@@ -36,6 +36,9 @@ constexpr double kUntilBegin = 3;
 constexpr double kLateBegin = 0.1;
 constexpr int kAnswerLimitMs = 20'000;
 constexpr auto kLook = std::chrono::milliseconds(20);
+/// A client that runs longer than its load by this hangs, or its connection by ssh does.
+constexpr auto kClientLimit = std::chrono::seconds(60);
+constexpr auto kMergeLimit = std::chrono::minutes(5);
 
 double clock_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -119,7 +122,10 @@ class HostRun {
  public:
   HostRun(const Experiment& experiment, const ExperimentTarget& target, const ExperimentLoad& load,
           const std::string& folder, const std::vector<HostClock>& clocks)
-      : clocks_(clocks), begin_(clock_now() + kUntilBegin) {
+      : clocks_(clocks),
+        begin_(clock_now() + kUntilBegin),
+        deadline_(core::Clock::now() + core::seconds(kUntilBegin) + experiment.time +
+                  kClientLimit) {
     const Options options = options_of(experiment, target, load);
     for (std::size_t i = 0; i < clocks.size(); ++i) {
       const bool is_here = clocks[i].host == kHere;
@@ -137,14 +143,17 @@ class HostRun {
     }
   }
 
-  /// Returns false if a signal came first.
-  bool wait(core::Signals& signals) {
-    const auto is_running = [](TargetProcess& process) { return process.is_running(); };
-    while (std::ranges::any_of(processes_, is_running)) {
-      if (signals.take() != 0) return false;
-      std::this_thread::sleep_for(kLook);
+  /// Waits for the clients. Returns what prevents a result, empty if nothing does.
+  Answer wait(core::Signals& signals) {
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+      while (!processes_[i].wait_until(core::Clock::now() + kLook)) {
+        if (signals.take() != 0) return {Verdict::interrupted, "interrupted"};
+        if (core::Clock::now() < deadline_) continue;
+        return {Verdict::failed, fmt::format("the client on {} did not end in time: see '{}'",
+                                             clocks_[i].host, processes_[i].log())};
+      }
     }
-    return true;
+    return {};
   }
 
   /// Sets the times in the results to this machine's clock. Returns why there is no result to
@@ -176,6 +185,7 @@ class HostRun {
  private:
   const std::vector<HostClock>& clocks_;
   double begin_;
+  core::TimePoint deadline_;
   std::vector<std::string> files_;
   std::vector<TargetProcess> processes_;
 };
@@ -187,8 +197,8 @@ void merge_files(const std::vector<std::string>& files, const std::string& merge
   std::filesystem::remove(merged);
   const std::string log = merged + ".log";
   TargetProcess process(command, log);
-  while (process.is_running()) std::this_thread::sleep_for(kLook);
-  if (std::filesystem::exists(merged)) return;
+  if (process.wait_until(core::Clock::now() + kMergeLimit) && std::filesystem::exists(merged))
+    return;
   throw core::Error(core::ErrorCode::io_failed, "no merged result: " + text_of_file(log));
 }
 
@@ -228,7 +238,7 @@ Answer run_on_hosts(const Experiment& experiment, const ExperimentTarget& target
                     host, 1e3 * uncertainty, 1e3 * kMostUncertain)};
   }
   HostRun run(experiment, target, load, folder, clocks);
-  if (!run.wait(signals)) return {Verdict::interrupted, "interrupted"};
+  if (Answer wrong = run.wait(signals); !wrong.sentence.empty()) return wrong;
   if (Answer wrong = run.align(); !wrong.sentence.empty()) return wrong;
   const std::string merged = fmt::format("{}/{}-merged.json", folder, target.name);
   merge_files(run.files(), merged);

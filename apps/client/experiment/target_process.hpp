@@ -1,10 +1,8 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
-#include "core/signals.hpp"
+#include "core/process/child.hpp"
 
 namespace offload::client {
 
@@ -15,23 +13,23 @@ class TargetProcess {
   /// Starts `command`, whose output goes to the file `log`. `channel`: a descriptor that becomes
   /// its standard input and output instead; only its errors go to `log` then. Throws Error.
   TargetProcess(const std::string& command, const std::string& log, int channel = -1);
-  TargetProcess(TargetProcess&& other) noexcept;
-  TargetProcess& operator=(TargetProcess&&) = delete;
+  TargetProcess(TargetProcess&& other) = default;
   /// Ends the group by SIGTERM; after kEndLimit by SIGKILL.
-  ~TargetProcess();
+  ~TargetProcess() { group_.end(kEndLimit); }
 
-  static constexpr double kEndLimit = 10;  ///< seconds
+  static constexpr core::Duration kEndLimit = std::chrono::seconds(10);
 
   /// Returns whether the command is still running.
-  [[nodiscard]] bool is_running();
+  [[nodiscard]] bool is_running() { return !group_.has_ended(); }
+  /// Waits until the command has ended, at most until `deadline`. Returns whether it has.
+  bool wait_until(core::TimePoint deadline) { return group_.wait_until(deadline); }
   [[nodiscard]] const std::string& command() const noexcept { return command_; }
   [[nodiscard]] const std::string& log() const noexcept { return log_; }
 
  private:
   std::string command_;
   std::string log_;
-  pid_t process_ = -1;  ///< and its group; -1: this object was moved from
-  bool has_ended_ = false;
+  core::ProcessGroup group_;
 };
 
 }  // namespace offload::client

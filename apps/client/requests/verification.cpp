@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,8 +21,6 @@ namespace {
 
 /// A command that takes longer for one request was not meant to be run for each of them.
 constexpr core::Duration kLongestCommand = std::chrono::seconds(30);
-/// The interval of checks for the end of a command that has closed its output.
-constexpr int kLookMs = 1;
 /// Commands that a run starts: with 5 ms for each, that is a third of a second.
 constexpr std::size_t kMostCommands = 64;
 constexpr std::size_t kLeastCommands = 2;
@@ -72,22 +69,16 @@ std::vector<std::byte> run_command(const std::string& command, std::span<const s
   core::ProcessGroup process(start_shell(command, file_of(request).get(), writing.get()));
   writing.reset();
   std::vector<std::byte> output;
-  const auto deadline = core::Clock::now() + kLongestCommand;
-  for (bool talks = true; talks || !process.has_ended();) {
-    std::array<pollfd, 2> ready{
-        {{signals.fd(), POLLIN, 0}, {talks ? reading.get() : -1, POLLIN, 0}}};
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - core::Clock::now())
-            .count();
-    if (left <= 0) fail(fmt::format("did not finish within {} s", kLongestCommand.count() / 1e9));
-    ::poll(ready.data(), ready.size(), talks ? static_cast<int>(left) : kLookMs);
-    if (ready[0].revents != 0) throw core::Interrupted();
-    if (!talks || ready[1].revents == 0) continue;
-    std::array<std::byte, 65536> bytes;
-    const ssize_t count = ::read(reading.get(), bytes.data(), bytes.size());
-    talks = count > 0;
-    if (talks) output.insert(output.end(), bytes.begin(), bytes.begin() + count);
-    if (output.size() > kLongestMessage) fail("printed more than 16 MiB");
+  const core::OutputReader reader{[&](std::span<const char> piece) {
+                                    const auto bytes = std::as_bytes(piece);
+                                    output.insert(output.end(), bytes.begin(), bytes.end());
+                                    if (output.size() > kLongestMessage)
+                                      fail("printed more than 16 MiB");
+                                  },
+                                  [] { throw core::Interrupted(); }};
+  if (!core::read_until_end(process, reading.get(), signals.fd(),
+                            core::Clock::now() + kLongestCommand, reader)) {
+    fail(fmt::format("did not finish within {} s", core::to_seconds(kLongestCommand)));
   }
   if (const auto failure = process.failure(); !failure.empty()) {
     fail(fmt::format("failed for a request of {} bytes: {}", request.size(), failure));

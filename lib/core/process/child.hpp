@@ -1,13 +1,16 @@
 #pragma once
 
-#include <fmt/core.h>
 #include <spawn.h>
-#include <sys/wait.h>
+#include <sys/types.h>
 
 #include <csignal>
+#include <functional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 
 /// The parts that a program needs to run another one by posix_spawn(3).
@@ -44,34 +47,48 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_{};
 };
 
-/// A process and all that it starts, gone when this goes.
+/// A process and all that it starts, gone when this goes. One thread's.
 class ProcessGroup {
  public:
+  /// `process` is the first of its group, and a child of this process that nobody else waits for.
   explicit ProcessGroup(pid_t process) noexcept : process_(process) {}
+  ProcessGroup(ProcessGroup&& other) noexcept
+      : process_(std::exchange(other.process_, kNone)),
+        status_(other.status_),
+        ended_(other.ended_) {}
   ProcessGroup& operator=(ProcessGroup&&) = delete;
-  ~ProcessGroup() {
-    ::kill(-process_, SIGKILL);
-    if (!ended_) ::waitpid(process_, &status_, 0);  // it was just killed
-  }
+  ~ProcessGroup() { kill(); }
 
   /// Returns whether the process has ended, without waiting.
-  [[nodiscard]] bool has_ended() {
-    if (!ended_) ended_ = ::waitpid(process_, &status_, WNOHANG) == process_;
-    return ended_;
-  }
+  [[nodiscard]] bool has_ended() noexcept;
+  /// Waits until the process has ended, at most until `deadline`. Returns whether it has.
+  bool wait_until(TimePoint deadline);
+  /// Ends the group by SIGTERM; what is left of it after `limit` by SIGKILL.
+  void end(Duration limit);
   /// Returns why the process failed, such as "exit status 1"; empty if it succeeded. Precondition:
   /// has_ended().
-  [[nodiscard]] std::string failure() const {
-    if (WIFSIGNALED(status_)) return fmt::format("signal {}", WTERMSIG(status_));
-    const int status = WEXITSTATUS(status_);
-    return status == 0 ? std::string() : fmt::format("exit status {}", status);
-  }
+  [[nodiscard]] std::string failure() const;
 
  private:
-  pid_t process_;
+  static constexpr pid_t kNone = -1;
+
+  void kill() noexcept;
+
+  pid_t process_;  ///< and its group; kNone: this object was moved from, or the group is gone
   int status_ = 0;
   bool ended_ = false;
 };
+
+/// What read_until_end() tells its caller.
+struct OutputReader {
+  std::function<void(std::span<const char>)> take;  ///< gets the output, in pieces
+  std::function<void()> on_signal;  ///< the descriptor of signals is readable; may throw
+};
+
+/// Reads the output of a child from `output` until it is closed and `child` has ended. `signals` is
+/// a descriptor that becomes readable for a signal. Returns false if `deadline` came first.
+bool read_until_end(ProcessGroup& child, int output, int signals, TimePoint deadline,
+                    const OutputReader& reader);
 
 /// Returns pointers to `texts` with a null at the end, as posix_spawn(3) takes them. `texts` must
 /// outlive them.
