@@ -49,10 +49,6 @@ def test_kustomize_makes_all_of_it(tmp_path, folder, kinds):
     assert name == used and bool(name) == (folder == "dpu")
 
 
-def test_no_key_is_in_the_tree():
-    assert not list((ROOT / "deploy").rglob("*.key"))
-
-
 def test_the_key_of_a_secret_can_be_read(stage, tmp_path):
     """As the kubelet makes it, for the users and groups of the manifest."""
     if os.geteuid() != 0:
