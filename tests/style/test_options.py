@@ -56,7 +56,7 @@ def test_refuses(command, hint):
 
 
 @pytest.mark.parametrize("script", ["demo", "setup", "test", "test-targets", "test-results", "changed", "bench", "plot", "bundle",
-                                    "coverage", "rdma-guest", "fresh-root", "try-system"])
+                                    "coverage", "rdma-guest", "fresh-root", "try-system", "release"])
 def test_explains_itself(script):
     done = run(script, "--help")
     assert done.returncode == 0

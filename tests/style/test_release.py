@@ -1,0 +1,116 @@
+"""scripts/release: the same commit gives the same bytes in two folders, and "cut" writes the version everywhere."""
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# The files that the script reads.
+PARTS = ("CMakeLists.txt", "CHANGELOG.md", "clients/python", "debian", "deploy/kubernetes", "scripts/release")
+DAY = "2026-01-02"
+
+
+def git(root, *words):
+    who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
+           for what, value in (("NAME", "a"), ("EMAIL", "a@example.org"), ("DATE", "2026-01-02T03:04:05Z"))}
+    return subprocess.run(["git", *words], cwd=root, env={**os.environ, **who}, check=True, timeout=60, text=True,
+                          stdout=subprocess.PIPE).stdout
+
+
+def release(root, *words, umask=0o022, **environment):
+    return subprocess.run([sys.executable, root / "scripts/release", *words], cwd=root, text=True, timeout=200, check=False,
+                          umask=umask, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """Returns a function that makes a repository with one commit in the folder of that name."""
+    def make(name):
+        root = tmp_path / name / "suite"
+        for part in PARTS:
+            (root / part).parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / part).is_dir():
+                shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+            else:
+                shutil.copy2(ROOT / part, root / part)
+        (root / ".gitignore").write_text("/build/\n")
+        git(root, "init", "-q")
+        git(root, "add", "-A")
+        git(root, "commit", "-q", "-m", "all")
+        return root
+    return make
+
+
+def digests(folder):
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def test_the_same_commit_gives_the_same_bytes(clone):
+    found = []
+    for name, zone, umask in (("one", "UTC", 0o022), ("a longer name", "Asia/Tokyo", 0o077)):
+        root = clone(name)
+        done = release(root, "build", umask=umask, TZ=zone)
+        assert done.returncode == 0, done.stdout
+        found.append(digests(root / "build/release-files"))
+    assert found[0] == found[1]
+    assert sorted(re.sub(r"\d+\.\d+\.\d+", "V", name) for name in found[0]) == [
+        "SHA256SUMS", "dpu-gpu-offload-V.spdx.json", "dpu-gpu-offload-V.tar.gz", "dpu_gpu_offload_client-V-py3-none-any.whl"]
+    assert git(root, "tag") == ""
+
+
+def test_the_files_are_what_they_say(clone):
+    root = clone("one")
+    assert release(root, "build", "files").returncode == 0
+    folder = root / "files"
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=folder, check=True, timeout=60)
+    assert len((folder / "SHA256SUMS").read_text().splitlines()) == 3
+    with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
+        names = {re.sub("^[^/]*/", "", name) for name in archive.getnames()}
+    assert set(git(root, "ls-files").split()) <= names
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        assert "offload_client/py.typed" in wheel.namelist()
+    [file] = folder.glob("*.spdx.json")
+    document = json.loads(file.read_text())
+    packages = {each["SPDXID"]: each for each in document["packages"]}
+    assert len(packages) == len(document["packages"])
+    assert {"dpu-gpu-offload", "libssl-dev", "libfmt-dev"} <= {each["name"] for each in packages.values()}
+    assert all(relation[end] in {*packages, "SPDXRef-DOCUMENT"} for relation in document["relationships"]
+               for end in ("spdxElementId", "relatedSpdxElement"))
+
+
+def test_cut_writes_the_version_everywhere_and_a_tag_needs_it(clone):
+    root = clone("one")
+    refused = release(root, "build", "--tag")
+    assert refused.returncode == 1 and "has no heading for" in refused.stdout
+    done = release(root, "cut", "--version", "7.8.9", "--date", DAY)
+    assert done.returncode == 0, done.stdout
+    log = (root / "CHANGELOG.md").read_text()
+    assert f"## [Unreleased]\n\n## [7.8.9] - {DAY}\n\n### " in log and "To become" not in log
+    assert "dpu-gpu-offload (7.8.9) unstable;" in (root / "debian/changelog").read_text().splitlines()[0]
+    assert "UNRELEASED" not in (root / "debian/changelog").read_text()
+    subprocess.run(["dpkg-parsechangelog", "-l", root / "debian/changelog"], check=True, timeout=60)
+    unclean = release(root, "build")
+    assert unclean.returncode == 1 and "the working tree has changes" in unclean.stdout
+    git(root, "commit", "-q", "-a", "-m", "cut")
+    done = release(root, "build", "--tag")
+    assert done.returncode == 0, done.stdout
+    assert git(root, "tag") == "v7.8.9\n"
+    assert "dpu-gpu-offload-7.8.9.tar.gz" in digests(root / "build/release-files")
+    assert release(root, "cut", "--version", "7.8.9").returncode == 1
+
+
+def test_a_file_with_another_version_is_refused(clone):
+    root = clone("one")
+    path = root / "clients/python/pyproject.toml"
+    path.write_text(re.sub(r'^version = .*$', 'version = "0.0.9"', path.read_text(), flags=re.MULTILINE))
+    git(root, "commit", "-q", "-a", "-m", "another")
+    done = release(root, "build")
+    assert done.returncode == 1 and "pyproject.toml has 0.0.9: run 'scripts/release cut'" in done.stdout
