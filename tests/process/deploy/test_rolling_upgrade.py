@@ -179,10 +179,10 @@ def test_it_stops_at_a_server_that_does_not_start(stage, balanced):
                            "--rate", 1000, "--reconnect-every", 50, "--duration", "600s")
     client.wait_for_log("connected to")
     (fleet.folder / "server-two").write_text("--no-such-option\n")
-    script = fleet.upgrade(*worker_commands(fleet, "restart"), "--step-timeout", "3")
+    script = fleet.upgrade(*worker_commands(fleet, "restart"), "--step-timeout", "8")
     out, _ = script.communicate(timeout=120)
     assert script.returncode == 1
-    assert "two: not within 3 s: the server is ready" in out
+    assert "two: not within 8 s: the server is ready" in out
     assert "upgraded: one; not begun: three four" in out
     client.send_signal(signal.SIGINT)
     assert client.wait() == 130, client.log
