@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
 
 #include "apps/ctl/options.hpp"
@@ -33,25 +34,36 @@ std::string_view meaning_of(int errnum) {
   }
 }
 
-int run(const offload::ctl::Options& options) {
+/// Returns whether this program did it.
+bool ask(const offload::ctl::Options& options, const std::string& socket) {
   using namespace offload;
   try {
     const auto answer = net::ask(
-        {"http://offload/" + options.command, options.socket, options.argument, options.changes},
-        kLimit);
+        {"http://offload/" + options.command, socket, options.argument, options.changes}, kLimit);
     const bool good = answer.status == 200;
     std::fputs(core::printable(answer.body).c_str(), good ? stdout : stderr);
-    return good ? 0 : 1;
+    return good;
   } catch (const core::Error& error) {
     const std::string_view meaning = meaning_of(error.system_errno());
-    core::print_error("offload-ctl", fmt::format("unix:{}: {}", options.socket,
-                                                 meaning.empty() ? error.what() : meaning));
-    return 1;
-  } catch (const std::exception& error) {
     core::print_error("offload-ctl",
-                      fmt::format("unix:{}: {}", options.socket, core::what_of(error)));
-    return 1;
+                      fmt::format("unix:{}: {}", socket, meaning.empty() ? error.what() : meaning));
+    return false;
+  } catch (const std::exception& error) {
+    core::print_error("offload-ctl", fmt::format("unix:{}: {}", socket, core::what_of(error)));
+    return false;
   }
+}
+
+/// Asks one program after the other, also after one that failed; returns the exit status.
+int run(const offload::ctl::Options& options) {
+  bool good = true;
+  for (const std::string& socket : options.sockets) {
+    if (options.sockets.size() > 1) {
+      std::fputs(fmt::format("unix:{}:\n", socket).c_str(), stdout);
+    }
+    good = ask(options, socket) && good;
+  }
+  return good ? 0 : 1;
 }
 
 }  // namespace

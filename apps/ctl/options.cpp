@@ -14,15 +14,17 @@ namespace {
 
 constexpr const char* kDescription =
     "Sends a command to an offload-server or offload-worker that runs with --admin, and prints\n"
-    "its reply. Only the user of that program and root may do so. Without --admin and --instance\n"
-    "it goes to the only server, or with --worker the only worker, that systemd runs here.";
+    "its reply. Only the user of that program and root may do so. Without --admin, --instance and\n"
+    "--all it goes to the only server, or with --worker the only worker, that systemd runs here.\n"
+    "With several programs, a line with the socket precedes each reply.";
 
 constexpr const char* kFooter =
     "\nExit status: 0 success, or the condition holds; 1 refused, the condition does not hold, or\n"
-    "no reply; 2 an invalid command line.\n\n"
+    "no reply, for at least one program; 2 an invalid command line.\n\n"
     "Examples:\n"
     "  offload-ctl status\n"
     "  offload-ctl drain --instance one\n"
+    "  offload-ctl ready --all\n"
     "  offload-ctl --admin unix:/tmp/server.admin log-level info,comch=debug";
 
 struct KnownCommand {
@@ -47,18 +49,19 @@ constexpr std::array<KnownCommand, 10> kCommands{{
      "Server: detach this worker, by its number in status; worker: detach and exit"},
 }};
 
-/// Sets the socket of a service; returns what is wrong, empty if nothing.
-std::string find_socket(const std::string& run, ServiceKind kind, const std::string& instance,
-                        std::string& socket) {
-  if (!instance.empty()) {
-    socket = service_socket(run, kind, instance);
+/// Appends the sockets of these instances, of all or, without either, of the only one; returns what
+/// is wrong, empty if nothing.
+std::string find_sockets(const std::string& run, ServiceKind kind, std::vector<std::string> names,
+                         bool all, std::vector<std::string>& sockets) {
+  const bool found = names.empty();
+  if (found) names = instances_in(run, kind);
+  if (!found || names.size() == 1 || (all && !names.empty())) {
+    for (const std::string& name : names) sockets.push_back(service_socket(run, kind, name));
     return {};
   }
-  const std::vector<std::string> names = instances_in(run, kind);
-  if (names.size() == 1) return find_socket(run, kind, names.front(), socket);
   const std::string_view what = kind == ServiceKind::server ? "server" : "worker";
   if (names.size() > 1) {
-    return fmt::format("several {}s run here: {}; choose one with --instance", what,
+    return fmt::format("several {}s run here: {}; choose with --instance, or --all", what,
                        cli::listed(names));
   }
   return fmt::format(
@@ -78,20 +81,28 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     if (!text.starts_with(kScheme) || text.size() == kScheme.size()) return std::nullopt;
     return text.substr(kScheme.size());
   };
-  const auto admin = cli::add(line, "--admin unix:PATH", options.socket, read, "unix:PATH",
-                              "Send the command to this socket: --admin of the program");
-  std::string instance;
+  const auto admin =
+      cli::add_each(line, "--admin unix:PATH", options.sockets, read, "unix:PATH",
+                    "Send the command to this socket: --admin of the program. May be repeated")
+          .one_each();
+  std::vector<std::string> instances;
   const auto read_instance = [](const std::string& text) -> std::optional<std::string> {
     if (text.empty() || text.find('/') != std::string::npos) return std::nullopt;
     return text;
   };
-  cli::add(line, "-i,--instance INSTANCE", instance, read_instance,
-           "the name of an instance, such as one of offload-server@one",
-           "Send the command to this instance of offload-server@.service")
-      .excludes(admin);
+  const auto instance =
+      cli::add_each(line, "-i,--instance INSTANCE", instances, read_instance,
+                    "the name of an instance, such as one of offload-server@one",
+                    "Send the command to this instance of offload-server@.service. May be repeated")
+          .one_each()
+          .excludes(admin);
+  bool all = false;
+  cli::add_flag(line, "-a,--all", all, "Send the command to all instances that run here")
+      .excludes(admin)
+      .excludes(instance);
   bool to_worker = false;
   cli::add_flag(line, "-w,--worker", to_worker,
-                "Send the command to the instance of offload-worker@.service instead")
+                "Send the command to instances of offload-worker@.service instead")
       .excludes(admin);
   std::deque<std::pair<const KnownCommand*, cli::CommandLine*>> commands;
   for (const KnownCommand& known : kCommands) {
@@ -109,9 +120,9 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     options.command = known->path;
     options.changes = known->changes;
   }
-  if (options.socket.empty()) {
-    const std::string wrong = find_socket(
-        run, to_worker ? ServiceKind::worker : ServiceKind::server, instance, options.socket);
+  if (options.sockets.empty()) {
+    const ServiceKind kind = to_worker ? ServiceKind::worker : ServiceKind::server;
+    const std::string wrong = find_sockets(run, kind, instances, all, options.sockets);
     if (!wrong.empty()) return line.refuse(wrong);
   }
   return options;

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cli/leave.hpp"
 
@@ -9,10 +10,10 @@ namespace offload::ctl {
 
 /// The command line, checked.
 struct Options {
-  std::string socket;    ///< path of the program's --admin
-  std::string command;   ///< the path after "/" that is asked for
-  std::string argument;  ///< empty: none
-  bool changes = false;  ///< it is a command, not a look
+  std::vector<std::string> sockets;  ///< paths of the programs' --admin, at least one
+  std::string command;               ///< the path after "/" that is asked for
+  std::string argument;              ///< empty: none
+  bool changes = false;              ///< it is a command, not a look
 };
 
 /// `run`: the folder with the sockets of services.

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 namespace offload::ctl {
 namespace {
+
+using Sockets = std::vector<std::string>;
 
 std::variant<Options, cli::Leave> parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "offload-ctl");
@@ -14,7 +17,7 @@ std::variant<Options, cli::Leave> parse(std::vector<const char*> arguments) {
 
 TEST(CtlOptions, ALook) {
   const auto options = std::get<Options>(parse({"--admin", "unix:/tmp/a", "ready"}));
-  EXPECT_EQ(options.socket, "/tmp/a");
+  EXPECT_EQ(options.sockets, Sockets{"/tmp/a"});
   EXPECT_EQ(options.command, "readyz");
   EXPECT_FALSE(options.changes);
 }
@@ -31,16 +34,25 @@ TEST(CtlOptions, ACommandWithItsArgument) {
 TEST(CtlOptions, OptionsMayFollowTheCommand) {
   const auto options =
       std::get<Options>(parse({"log-level", "--admin", "unix:/tmp/a", "info,comch=debug"}));
-  EXPECT_EQ(options.socket, "/tmp/a");
+  EXPECT_EQ(options.sockets, Sockets{"/tmp/a"});
   EXPECT_EQ(options.argument, "info,comch=debug");
-  EXPECT_EQ(std::get<Options>(parse({"ready", "--admin", "unix:b"})).socket, "b");
+  EXPECT_EQ(std::get<Options>(parse({"ready", "--admin", "unix:b"})).sockets, Sockets{"b"});
 }
 
 TEST(CtlOptions, AnInstanceHasTheSocketOfItsUnit) {
-  EXPECT_EQ(std::get<Options>(parse({"-i", "one", "ready"})).socket,
-            "/run/dpu-gpu-offload-one/server.admin");
-  EXPECT_EQ(std::get<Options>(parse({"ready", "--worker", "-i", "one"})).socket,
-            "/run/offload-worker-one/worker.admin");
+  EXPECT_EQ(std::get<Options>(parse({"-i", "one", "ready"})).sockets,
+            Sockets{"/run/dpu-gpu-offload-one/server.admin"});
+  EXPECT_EQ(std::get<Options>(parse({"ready", "--worker", "-i", "one"})).sockets,
+            Sockets{"/run/offload-worker-one/worker.admin"});
+}
+
+TEST(CtlOptions, SeveralPrograms) {
+  EXPECT_EQ(
+      std::get<Options>(parse({"-i", "b", "-i", "a", "ready"})).sockets,
+      (Sockets{"/run/dpu-gpu-offload-b/server.admin", "/run/dpu-gpu-offload-a/server.admin"}));
+  EXPECT_EQ(std::get<Options>(parse({"--admin", "unix:a", "ready", "--admin", "unix:b"})).sockets,
+            (Sockets{"a", "b"}));
+  EXPECT_EQ(std::get<Options>(parse({"detach", "-i", "one", "3"})).argument, "3");
 }
 
 TEST(CtlOptions, WhatIsWrongIsOneLine) {
@@ -53,6 +65,8 @@ TEST(CtlOptions, WhatIsWrongIsOneLine) {
                                              {"--admin", "unix:a", "ready", "now"},
                                              {"--admin", "unix:a", "-i", "one", "ready"},
                                              {"ready", "--admin", "unix:a", "--worker"},
+                                             {"ready", "--admin", "unix:a", "--all"},
+                                             {"ready", "-i", "a", "--all"},
                                              {"-i", "../x", "ready"},
                                              {"-i", "", "ready"},
                                              {"--admin", "unix:a", "ready", "drain"},

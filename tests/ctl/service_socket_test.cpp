@@ -60,19 +60,24 @@ TEST_F(RunFolder, HasTheInstancesWithASocket) {
 
 TEST_F(RunFolder, TheOnlyInstanceIsTheDefault) {
   add(ServiceKind::server, "one");
-  EXPECT_EQ(std::get<Options>(parse({"ready"})).socket,
-            service_socket(path(), ServiceKind::server, "one"));
+  const std::vector<std::string> one{service_socket(path(), ServiceKind::server, "one")};
+  EXPECT_EQ(std::get<Options>(parse({"ready"})).sockets, one);
+  EXPECT_EQ(std::get<Options>(parse({"ready", "--all"})).sockets, one);
+  EXPECT_TRUE(std::holds_alternative<cli::Leave>(parse({"ready", "--all", "-w"})));
   const auto none = std::get<cli::Leave>(parse({"ready", "-w"}));
   EXPECT_EQ(none.status, cli::kUsageError);
   EXPECT_NE(none.text.find("systemd runs no worker here"), std::string::npos) << none.text;
   add(ServiceKind::server, "two");
   const auto several = std::get<cli::Leave>(parse({"ready"}));
   EXPECT_EQ(several.status, cli::kUsageError);
-  EXPECT_NE(several.text.find("several servers run here: one, two; choose one with --instance"),
+  EXPECT_NE(several.text.find("several servers run here: one, two; choose with --instance, or "
+                              "--all"),
             std::string::npos)
       << several.text;
-  EXPECT_EQ(std::get<Options>(parse({"ready", "-i", "two"})).socket,
-            service_socket(path(), ServiceKind::server, "two"));
+  const std::vector<std::string> two{service_socket(path(), ServiceKind::server, "two")};
+  EXPECT_EQ(std::get<Options>(parse({"ready", "-i", "two"})).sockets, two);
+  EXPECT_EQ(std::get<Options>(parse({"ready", "--all"})).sockets,
+            (std::vector<std::string>{one.front(), two.front()}));
 }
 
 }  // namespace

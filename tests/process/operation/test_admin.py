@@ -51,6 +51,23 @@ def test_options_may_follow_the_command(pair, doors):  # pylint: disable=unused-
     assert (done.returncode, done.stdout) == (0, "the log level is warning\n"), done.stderr
 
 
+def test_a_command_to_several_programs(pair, doors):
+    words = [BIN / "offload-ctl", "--admin", f"unix:{doors[0]}", "--admin", f"unix:{doors[1]}"]
+
+    def both(*command):
+        done = subprocess.run([*words, *command], check=False, text=True, timeout=60 * TIME_FACTOR,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+
+    said = "".join(f"unix:{door}:\nthe log level is warning\n" for door in doors)
+    assert both("log-level", "warning") == (0, said)
+    assert pair[0].terminate() == 0
+    status, said = both("log-level", "info")  # the second one gets the command although the first one is gone
+    assert status == 1
+    assert f"offload-ctl: unix:{doors[0]}: there is no such socket" in said
+    assert f"unix:{doors[1]}:\nthe log level is info\n" in said
+
+
 def test_the_reason_of_a_failed_connection(stage):
     door = stage.folder / "door"
     assert ctl(door, "health") == (1, f"offload-ctl: unix:{door}: there is no such socket: the program does not run, "
