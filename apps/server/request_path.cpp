@@ -252,6 +252,7 @@ bool RequestPath::retry(bool together) {
       disconnect(client, Refusal::misplaced_message);
     } else if (forward(client, frame.payload, taken == 0)) {
       ++taken;
+      metrics_->request_bytes.record(frame.payload.size());
       // To send it a refusal may have closed it, which emptied its input.
       if (connection.state() == ClientConnection::State::closed) return true;
       connection.input().consume(frame.size());

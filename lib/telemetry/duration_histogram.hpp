@@ -24,6 +24,8 @@ class DurationHistogram {
     }
     return bounds;
   }();
+  /// In the unit of the metric: seconds.
+  static constexpr double kOne = 1e9;
 
   /// A negative one counts as 0.
   void record(core::Duration duration) noexcept {

@@ -17,10 +17,11 @@ bool has_labels(const prometheus::ClientMetric& sample, const Labels& labels) {
                     });
 }
 
-std::vector<prometheus::ClientMetric::Bucket> empty_buckets() {
-  std::vector<prometheus::ClientMetric::Bucket> buckets(DurationHistogram::kBounds.size() + 1);
-  for (std::size_t i = 0; i < DurationHistogram::kBounds.size(); ++i) {
-    buckets[i].upper_bound = static_cast<double>(DurationHistogram::kBounds[i]) / kNanoseconds;
+std::vector<prometheus::ClientMetric::Bucket> empty_buckets(std::span<const std::uint64_t> bounds,
+                                                            double one) {
+  std::vector<prometheus::ClientMetric::Bucket> buckets(bounds.size() + 1);
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    buckets[i].upper_bound = static_cast<double>(bounds[i]) / one;
   }
   buckets.back().upper_bound = std::numeric_limits<double>::infinity();
   return buckets;
@@ -69,18 +70,17 @@ void Exposition::gauge_of_most(const Metric& metric, const Labels& labels, doubl
   most = std::max(most, value);
 }
 
-void Exposition::histogram(const Metric& metric, const Labels& labels,
-                           const DurationHistogram& histogram) {
+void Exposition::add_buckets(const Metric& metric, const Labels& labels, const Buckets& buckets) {
   auto& sum = sample(metric, prometheus::MetricType::Histogram, labels).histogram;
-  if (sum.bucket.empty()) sum.bucket = empty_buckets();
+  if (sum.bucket.empty()) sum.bucket = empty_buckets(buckets.bounds, buckets.one);
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < sum.bucket.size(); ++i) {
-    below += histogram.count_at(i);
+    below += buckets.counts[i];
     sum.bucket[i].cumulative_count += below;
   }
   // The sum of the buckets: the thread may record meanwhile.
   sum.sample_count += below;
-  sum.sample_sum += static_cast<double>(histogram.sum()) / kNanoseconds;
+  sum.sample_sum += static_cast<double>(buckets.sum) / buckets.one;
 }
 
 std::string Exposition::text() const {

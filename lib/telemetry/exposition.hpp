@@ -2,13 +2,13 @@
 
 #include <prometheus/metric_family.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "telemetry/duration_histogram.hpp"
 
 namespace offload::telemetry {
 
@@ -38,12 +38,27 @@ class Exposition {
   void gauge(const Metric& metric, const Labels& labels, double value);
   /// Adds a gauge of which the largest sample is kept when samples are merged.
   void gauge_of_most(const Metric& metric, const Labels& labels, double value);
-  void histogram(const Metric& metric, const Labels& labels, const DurationHistogram& histogram);
+  /// `histogram`: a DurationHistogram or a SizeHistogram.
+  template <class Histogram>
+  void histogram(const Metric& metric, const Labels& labels, const Histogram& histogram) {
+    std::array<std::uint64_t, Histogram::kBounds.size() + 1> counts;
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = histogram.count_at(i);
+    add_buckets(metric, labels, {Histogram::kBounds, counts, histogram.sum(), Histogram::kOne});
+  }
 
   /// The page: text/plain; version=0.0.4.
   [[nodiscard]] std::string text() const;
 
  private:
+  /// The counts of a histogram, one more than bounds. `one`: of these is 1 in the metric's unit.
+  struct Buckets {
+    std::span<const std::uint64_t> bounds;
+    std::span<const std::uint64_t> counts;
+    std::uint64_t sum;
+    double one;
+  };
+
+  void add_buckets(const Metric& metric, const Labels& labels, const Buckets& buckets);
   prometheus::MetricFamily& family(const Metric& metric, prometheus::MetricType type);
   prometheus::ClientMetric& sample(const Metric& metric, prometheus::MetricType type,
                                    const Labels& labels);

@@ -194,6 +194,8 @@ void ServerMetrics::collect_times(Exposition& page) const {
     const ThreadMetrics& thread = *threads_[i];
     const Labels of_service = with_service({}, i);
     // The sums of a service's threads: separately, these would be most of the page.
+    page.histogram({"offload_server_request_bytes", "Lengths of the payloads of requests."},
+                   of_service, thread.request_bytes);
     page.histogram({"offload_server_request_duration_seconds",
                     "One in 64 requests, from its first bytes until its answer was written."},
                    of_service, thread.duration);

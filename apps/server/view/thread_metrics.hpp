@@ -10,6 +10,7 @@
 #include "protocol/frame.hpp"
 #include "telemetry/duration_histogram.hpp"
 #include "telemetry/sample_ring.hpp"
+#include "telemetry/size_histogram.hpp"
 
 namespace offload::server {
 
@@ -54,6 +55,7 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   core::Counter accepted;
   std::array<core::Counter, kConnectionEnds.size()> closed;
   core::Counter requests;                        ///< whole frames that were taken
+  telemetry::SizeHistogram request_bytes;        ///< of their payloads
   core::Counter responses;                       ///< of the worker, good ones
   std::array<core::Counter, kRefusals> refused;  ///< error frames, by their protocol::Refusal
   core::Counter culprits;                        ///< requests that workers were lost with

@@ -103,6 +103,9 @@ def test_the_figures_are_those_of_the_clients(pair):
     now = figures(server)
     assert now["offload_server_requests_total"] == count
     assert now['offload_server_responses_total{result="ok"}'] == count
+    assert now["offload_server_request_bytes_sum"] == count * 100
+    assert now['offload_server_request_bytes_bucket{le="64"}'] == 0
+    assert now['offload_server_request_bytes_bucket{le="256"}'] == now["offload_server_request_bytes_count"] == count
     assert now["offload_server_receive_bytes_total"] == count * 112
     assert now["offload_server_transmit_bytes_total"] == count * 112
     assert now["offload_server_connections_accepted_total"] == 2
