@@ -158,3 +158,69 @@ def test_the_page_of_a_load_client(stage, browser):
     client.send_signal(signal.SIGINT)
     client.wait()
     wait_for_text(browser, "No answer from the program")
+
+
+CURVES = "Object.fromEntries([...document.querySelectorAll('.chart')].map(chart => [chart.dataset.kind, %s]))"
+LEGENDS = CURVES % ("Object.fromEntries([...chart.querySelectorAll('li')]"
+                    ".map(item => [item.querySelector('span').textContent, item.lastChild.textContent]))")
+LINES = CURVES % "[...chart.querySelectorAll('path.line')].map(path => path.getAttribute('d'))"
+MARKS = "document.querySelectorAll('[data-kind=rates] path.mark').length"
+POINT = ("(() => { const plot = document.querySelector('[data-kind=rates] .plot'), place = plot.getBoundingClientRect();"
+         "plot.dispatchEvent(new PointerEvent('pointermove', {clientX: place.left + %f * place.width, clientY: place.top + 5})); })()")
+# In second t there are t requests, on one of two services; worker 1 is lost in second 400, and the program is started
+# again in second 650.
+HISTORY = """(() => {
+  seen.length = 0;
+  const now = %s, other = structuredClone(now.state.threads[0]), worker = structuredClone(now.state.workers[0]);
+  other.service = "digest";
+  now.state.threads = [now.state.threads[0], other];
+  now.state.workers.push({...worker, worker: worker.worker + 1});
+  for (let t = 0; t <= 660; ++t) {
+    now.uptime_seconds += 1;
+    now.state.totals.requests += t;
+    now.state.threads[0].requests += t;
+    other.in_flight = 7;
+    other.busy_ns += 250e6; other.poll_ns += 500e6; other.sleep_ns += 250e6;
+    now.state.stages.worker[3] += 10;
+    if (t === 400) { now.state.events.push({time: 1e9, text: "worker 1, x is gone"}); now.state.workers.shift(); }
+    if (t === 650) { now.process += 1; now.uptime_seconds = 1; }
+    feed(structuredClone(now));
+  }
+})()"""
+
+
+def test_the_last_ten_minutes_are_drawn(stage, browser):
+    server = stage.server("--metrics", 0)
+    stage.worker()
+    server.wait_until_listening()
+    browser.open(address_of(server))
+    wait_for_text(browser, "\nready: a worker answers")
+    browser.value_of("var feed = show; show = () => {}")  # the page gets no replies but those below
+    browser.value_of(HISTORY % json.dumps(status_of(server)))
+
+    def drawn(condition, what):
+        return wait_until(lambda: (legends := browser.value_of(LEGENDS)) and condition(legends) and legends, what)
+
+    now = drawn(lambda legends: legends["rates"]["requests"] == "660", "the last second is drawn")
+    assert now["services"] == {"reverse": "660", "digest": "0"}
+    assert now["flight"]["digest"] == "7" and now["turns"]["thread 1"] == "25 %, 50 %"
+    assert now["p50"]["worker"] != "–" and now["p99"]["queue"] == "–"
+    assert list(now["workers"].values()) == ["–", "1"]
+    assert browser.value_of("seen.length") in (600, 601)
+    lines = browser.value_of(LINES)
+    # The rates have no value in the second of the restart.
+    assert [line.count("M") for line in lines["rates"]] == [2, 2]
+    assert browser.value_of(MARKS) == 2
+
+    browser.value_of(POINT % (1 - 260 / 600))
+    drawn(lambda legends: legends["rates"]["requests"] == "400", "the second of the loss is read")
+    assert browser.value_of("at('told').textContent") == "260 s ago; worker 1, x is gone"
+    browser.value_of("document.querySelector('[data-kind=rates] .plot').dispatchEvent(new PointerEvent('pointerleave'))")
+    drawn(lambda legends: legends["rates"]["requests"] == "660", "the last second is read again")
+    # Each width is used, and none is exceeded.
+    browser.call("Emulation.setScrollbarsHidden", hidden=True)
+    for width, columns in (390, 1), (1280, 2), (2560, 4):
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        used = browser.value_of("[document.documentElement.scrollWidth, new Set([...document.querySelectorAll('.chart')]"
+                                ".map(chart => chart.offsetLeft)).size]")
+        assert used == [width, columns]
