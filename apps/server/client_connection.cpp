@@ -134,14 +134,18 @@ void ClientConnection::send_backlog() {
   }
 }
 
-void ClientConnection::refuse(protocol::Refusal reason) noexcept {
+void ClientConnection::refuse(protocol::Refusal reason, std::string_view text) noexcept {
   reason_ = reason;
+  refusal_text_ = text;
   apply(ConnectionEvent::refuse, end_of(reason));
 }
 
 void ClientConnection::finish(net::OutputBatch& output) {
   if (state_ == State::refusing) {
-    output.commit(chain_, protocol::store_error_frame(output.room(), reason_));
+    output.commit(chain_, refusal_text_.empty()
+                              ? protocol::store_error_frame(output.room(), reason_)
+                              : refusal_text_.copy(reinterpret_cast<char*>(output.room()),
+                                                   refusal_text_.size()));
     apply(ConnectionEvent::refusal_sent);
     send(output);
     if (!finishing()) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "apps/server/view/thread_metrics.hpp"
@@ -113,8 +114,9 @@ class ClientConnection final : progress::EventHandler {
 
   /// Returns whether it has memory of TLS, which it has until all is sent.
   [[nodiscard]] bool is_tls() const noexcept { return stream_.is_tls(); }
-  /// Stops reading; after all answers, sends an error frame and closes.
-  void refuse(protocol::Refusal reason) noexcept;
+  /// Stops reading; after all answers, sends an error frame and closes. `text`: a constant to send
+  /// instead, to a client of another protocol.
+  void refuse(protocol::Refusal reason, std::string_view text = {}) noexcept;
   /// Stops reading; after all answers, closes.
   void drain() noexcept { apply(ConnectionEvent::drain, ConnectionEnd::shutdown); }
   /// To be called where finishing(): goes on to lingering or closed. An error frame that is due
@@ -158,6 +160,7 @@ class ClientConnection final : progress::EventHandler {
   State state_ = State::open;
   ConnectionEnd end_ = ConnectionEnd::peer;  ///< of the event by which it was no longer open
   protocol::Refusal reason_{};
+  std::string_view refusal_text_;  ///< instead of an error frame, if not empty
   std::uint32_t in_flight_ = 0;
   bool readable_ = true;
   bool hung_up_ = false;

@@ -1,5 +1,7 @@
 #include "apps/server/handshakes.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -7,6 +9,8 @@
 #include <utility>
 
 #include "net/source/make_room.hpp"
+#include "protocol/frame.hpp"
+#include "protocol/other_protocols.hpp"
 
 namespace offload::server {
 namespace {
@@ -16,6 +20,19 @@ namespace {
 constexpr core::Duration kAlertTime = std::chrono::seconds(1);
 /// One in this number of the maximum of clients makes room at once: it takes a search of all.
 constexpr std::size_t kShareThatMakesRoom = 64;
+
+/// Tells a peer that does not use TLS that it has to, in the protocol that it speaks.
+void answer_plainly(const net::Stream& stream) {
+  if (!stream.tls()->peer_is_plain()) return;
+  std::array<std::byte, protocol::kErrorFrameRoom> frame;
+  const void* answer = frame.data();
+  std::size_t size = protocol::store_error_frame(frame.data(), protocol::Refusal::tls_required);
+  if (stream.tls()->peer_speaks_http()) {
+    answer = protocol::kHttpRefusal.data();
+    size = protocol::kHttpRefusal.size();
+  }
+  (void)::send(stream.fd(), answer, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 
 /// Drops what the client still sends. Returns whether it has closed.
 bool discard(int socket) {
@@ -141,6 +158,7 @@ void Handshakes::go_on(Client& client) {
     }
     case net::TlsHandshake::failed:
       log_failure(client, client.stream.describe_error(EPROTO));
+      answer_plainly(client.stream);
       client.stream.end_sending();
       give_up(client, kAlertTime);
       make_ready(client);

@@ -9,12 +9,14 @@
 
 #include "core/status.hpp"
 #include "net/source/proxy_header.hpp"
+#include "protocol/other_protocols.hpp"
 
 namespace offload::server {
 namespace {
 
 using protocol::FrameView;
 using protocol::MessageId;
+using protocol::OtherProtocol;
 using protocol::Refusal;
 
 /// Frames and pieces that are gathered before they are sent.
@@ -25,20 +27,20 @@ constexpr std::size_t kShortPayload = kernels::kMaxPacketPayload;
 /// Error frames are short too.
 constexpr std::size_t kFrameRoom = protocol::kFrameHeaderSize + kShortPayload;
 
+static_assert(protocol::kHttpRefusal.size() <= kFrameRoom);
+
 constexpr const char* kSpeaksTls =
-    "it seems to use TLS, for which the server has no --tls-certificate";
+    "it is a TLS client at a port without TLS: the server has no --tls-certificate";
+constexpr const char* kSpeaksHttp =
+    "it is an HTTP client at a port that does not speak HTTP; --metrics has another port";
 constexpr const char* kSpeaksProxy =
     "it begins with a PROXY header, and its address is not in --proxy-from";
 
-/// Returns whether the bytes begin as a TLS handshake does (RFC 8446, 5.1): 22 and a version 3.x.
-/// Read as a frame, its length would exceed 300 MB.
-bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
-  return bytes.size() >= 2 && bytes[0] == std::byte{22} && bytes[1] == std::byte{3};
-}
-
-/// Why it is disconnected who sent these bytes, which are no frame.
+/// Returns why a client is disconnected that began with `bytes`, which are no frame.
 std::string_view describe_stranger(std::span<const std::byte> bytes, Refusal reason) noexcept {
-  if (looks_like_tls(bytes)) return kSpeaksTls;
+  const OtherProtocol other = protocol::recognise(bytes);
+  if (other == OtherProtocol::tls) return kSpeaksTls;
+  if (other == OtherProtocol::http) return kSpeaksHttp;
   return net::looks_like_proxy_header(bytes) ? kSpeaksProxy : protocol::describe(reason);
 }
 
@@ -273,9 +275,13 @@ bool RequestPath::take_frames(Client& client) {
 /// It has broken the protocol.
 void RequestPath::disconnect(Client& client, Refusal reason) {
   count_refusal(reason);
-  const auto bytes = client.connection().input().bytes();
-  clients_->log_disconnected(client, describe_stranger(bytes, reason));
-  client.connection().refuse(reason);
+  const net::ReceiveBuffer& input = client.connection().input();
+  // A client that has sent a valid frame speaks this protocol, whatever its later bytes look like.
+  const bool is_first = input.consumed() == 0;
+  const bool is_http = is_first && protocol::recognise(input.bytes()) == OtherProtocol::http;
+  clients_->log_disconnected(
+      client, is_first ? describe_stranger(input.bytes(), reason) : protocol::describe(reason));
+  client.connection().refuse(reason, is_http ? protocol::kHttpRefusal : std::string_view());
 }
 
 void RequestPath::finish(Client& client) {

@@ -24,7 +24,7 @@ local CODES = {
   [5] = "misplaced_message", [6] = "worker_unavailable", [7] = "shutting_down", [8] = "worker_failed",
   [9] = "bad_version", [10] = "bad_hello", [11] = "busy", [13] = "request_timed_out", [14] = "worker_stuck",
   [20] = "out_of_memory", [21] = "frame_timed_out", [22] = "idle_timed_out", [23] = "too_many_clients",
-  [24] = "too_many_of_address",
+  [24] = "too_many_of_address", [25] = "tls_required",
 }
 -- Errors that take the place of a response; the others end the connection.
 local IN_PLACE_OF_RESPONSE = { [6] = true, [7] = true, [8] = true, [13] = true }

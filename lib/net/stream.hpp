@@ -84,6 +84,8 @@ class Stream {
     socket_.reset();
   }
 
+  /// Null for a plain stream.
+  [[nodiscard]] const TlsStream* tls() const noexcept { return tls_.get(); }
   /// Returns a description of the failure of a call that set errno to `errnum`.
   [[nodiscard]] std::string describe_error(int errnum) const {
     return tls_ && !tls_->failure().empty() ? tls_->failure() : core::describe_errno(errnum);

@@ -43,6 +43,7 @@ ReasonWords words_of(Refusal reason) noexcept {
     case too_many_clients: return {"too_many_clients", "the limit of clients is reached"};
     case too_many_of_address:
       return {"too_many_of_address", "the limit of clients of this address is reached"};
+    case tls_required: return {"tls_required", "this port requires TLS"};
   }
   return {{}, "unknown reason"};
 }

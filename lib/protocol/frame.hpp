@@ -60,6 +60,7 @@ enum class Refusal : std::uint32_t {
   idle_timed_out = 22,       ///< no request for --idle-timeout
   too_many_clients = 23,     ///< --max-clients are there
   too_many_of_address = 24,  ///< --max-clients-per-address are there
+  tls_required = 25,         ///< the client does not use TLS, and this port requires it
 };
 
 /// A description of `reason` for people.

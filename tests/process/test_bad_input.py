@@ -5,6 +5,7 @@ import random
 import re
 import resource
 import socket
+import ssl
 import threading
 import time
 
@@ -75,6 +76,34 @@ def test_malformed_frames(server, beside, no_leak):
                 assert wire.receive_error() == code, bad[:20].hex()
                 wire.expect_end()
             assert server.alive, bad[:20].hex()
+
+
+@pytest.mark.parametrize("request_line", [
+    "GET / HTTP/1.1", "HEAD / HTTP/1.0", "POST /metrics HTTP/1.1", "PRI * HTTP/2.0"])
+def test_a_browser_is_told_what_the_port_speaks(server, beside, no_leak, request_line):
+    with beside(), Wire(server.port) as wire:
+        wire.send(f"{request_line}\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        answer = wire.receive_rest()
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"\r\n\r\nThis port speaks the protocol of dpu-gpu-offload" in answer and answer.endswith(b"--metrics.\n")
+
+
+def test_the_log_names_a_browser(stage):
+    server, _ = stage.pair()
+    with Wire(server.port) as wire:
+        wire.send(b"GET / HTTP/1.1\r\n\r\n")
+        server.wait_for_log("is disconnected: it is an HTTP client at a port that does not speak HTTP")
+
+
+def test_a_tls_client_at_a_port_without_tls(stage):
+    """An alert would say that the port speaks TLS. OpenSSL's word for anything else is "wrong version number"."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    server, _ = stage.pair()
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as plain:
+        with pytest.raises(ssl.SSLError, match="WRONG_VERSION_NUMBER|wrong version number"):
+            context.wrap_socket(plain)
+    server.wait_for_log("a TLS client at a port without TLS")
 
 
 def test_nothing_after_a_malformed_frame_is_answered(server, beside, no_leak):

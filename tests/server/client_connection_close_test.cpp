@@ -201,6 +201,16 @@ TEST_F(ClientConnectionCloseTest, ARefusalComesAfterTheAnswersThatAreDue) {
   EXPECT_TRUE(client_at_end_);
 }
 
+TEST_F(ClientConnectionCloseTest, ARefusalMayHaveATextInsteadOfAnErrorFrame) {
+  connection_->refuse(Refusal::frame_too_long, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  ASSERT_TRUE(connection_->finishing());
+  connection_->finish(gather_);
+  EXPECT_EQ(connection_->state(), State::lingering);
+  EXPECT_EQ(connection_->end(), ConnectionEnd::protocol);
+  EXPECT_EQ(client_reads(), copy_of(bytes_of("HTTP/1.1 400 Bad Request\r\n\r\n")));
+  EXPECT_TRUE(client_at_end_);
+}
+
 TEST_F(ClientConnectionCloseTest, ARefusalWaitsForASlowClient) {
   auto expected = respond_until_stuck();
   connection_->refuse(Refusal::length_mismatch);

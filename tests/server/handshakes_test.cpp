@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <tuple>
 
 #include "net/socket.hpp"
+#include "protocol/frame.hpp"
+#include "protocol/other_protocols.hpp"
 #include "tests/net/tls/tls_pair.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
@@ -149,6 +152,23 @@ TEST_F(HandshakesTest, OneThatFailsIsToldWhyAndLeftToClose) {
   ::shutdown(socket.get(), SHUT_RDWR);
   run();
   EXPECT_EQ(handshakes_.size(), 0U);
+}
+
+TEST_F(HandshakesTest, OneThatDoesNotUseTlsIsToldInItsOwnProtocol) {
+  const auto answer_to = [&](std::string_view text) {
+    const core::Fd socket = add();
+    EXPECT_EQ(::send(socket.get(), text.data(), text.size(), 0), std::ssize(text));
+    run();
+    std::array<char, 512> answer{};
+    const ssize_t size = ::recv(socket.get(), answer.data(), answer.size(), MSG_DONTWAIT);
+    return std::string(answer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  };
+  std::array<std::byte, protocol::kErrorFrameRoom> frame{};
+  const std::size_t size =
+      protocol::store_error_frame(frame.data(), protocol::Refusal::tls_required);
+  EXPECT_EQ(answer_to({"\0\0\0\x11\0\0\0\4\0\0\0\5hello", 17}),
+            std::string(reinterpret_cast<const char*>(frame.data()), size));
+  EXPECT_EQ(answer_to("GET / HTTP/1.1\r\n\r\n"), protocol::kHttpRefusal);
 }
 
 TEST_F(HandshakesTest, OneThatFailsAndStaysIsClosed) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "protocol/other_protocols.hpp"
+
 namespace offload::client {
 namespace {
 
@@ -52,6 +54,12 @@ std::string hex(std::span<const std::byte> bytes, std::size_t offset) {
 std::string describe_bad_frame(std::span<const std::byte> stream, Refusal reason,
                                std::size_t expected_length) {
   const auto wire_size = protocol::load_big_endian<std::uint32_t>(stream.data());
+  switch (protocol::recognise(stream)) {
+    case protocol::OtherProtocol::http:
+      return "received HTTP: this is not the port of an offload server's clients";
+    case protocol::OtherProtocol::tls: return "received TLS: the server requires --tls";
+    case protocol::OtherProtocol::none: break;
+  }
   if (reason == Refusal::frame_too_long) {
     return fmt::format("received a frame of {} bytes, expected {}", wire_size,
                        protocol::kFrameHeaderSize + expected_length);

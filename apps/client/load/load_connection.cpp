@@ -264,7 +264,9 @@ void LoadConnection::lose(ErrorKind kind, const Describe& what) {
 void LoadConnection::lose_connection(ErrorKind kind, const std::string& what) {
   lose(kind, [&] {
     const std::string sending = send_error_.empty() ? "" : ", sending failed (" + send_error_ + ")";
-    return fmt::format("{}{}; {} requests unanswered", what, sending, in_flight());
+    const bool never = received_.consumed() == 0 && received_.bytes().empty();
+    return fmt::format("{}{}; {} requests unanswered{}", what, sending, in_flight(),
+                       never ? ", and it never sent anything: is this the port for clients?" : "");
   });
 }
 

@@ -137,7 +137,8 @@ bool PendingConnections::receive_proof(Pending& pending) {
     const auto may_have_key = pending.connection->may_have_key();
     if (!may_have_key) return false;
     if (!*may_have_key) {
-      throw Error(ErrorCode::not_permitted, "it knows no key of this server");
+      throw Error(ErrorCode::not_permitted,
+                  "it knows no key of this server; this port is for workers, not for clients");
     }
     if (!limits_.take(pending.source, engine_->run_time())) {
       net::limited_sources.add(net::Door::control);

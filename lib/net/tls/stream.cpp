@@ -250,7 +250,7 @@ ssize_t TlsStream::fail(std::string reason, int errnum) {
   return -1;
 }
 
-std::string TlsStream::describe_error() const {
+std::string TlsStream::describe_error() {
   const long verified = ::SSL_get_verify_result(ssl_.get());
   const unsigned long error = ::ERR_peek_error();
   const int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
@@ -259,9 +259,15 @@ std::string TlsStream::describe_error() const {
       ::ERR_clear_error();
       return std::string("the peer's certificate is refused: ") +
              ::X509_verify_cert_error_string(verified);
-    case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_HTTP_REQUEST:
-    case SSL_R_HTTPS_PROXY_REQUEST: ::ERR_clear_error(); return "the peer does not use TLS";
+    case SSL_R_HTTPS_PROXY_REQUEST:
+      ::ERR_clear_error();
+      peer_speaks_http_ = true;
+      return "the peer speaks HTTP and does not use TLS";
+    case SSL_R_WRONG_VERSION_NUMBER:
+      ::ERR_clear_error();
+      peer_is_plain_ = true;
+      return "the peer does not use TLS";
     case SSL_R_UNEXPECTED_EOF_WHILE_READING:
       ::ERR_clear_error();
       return "the peer closed the connection without a TLS close notification";

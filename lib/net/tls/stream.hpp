@@ -61,6 +61,11 @@ class TlsStream {
   [[nodiscard]] bool kernel_receives() const noexcept;
   /// Why the stream failed, for people; empty if it did not.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  /// Returns whether it failed because the peer does not use TLS. A server has sent such a peer
+  /// nothing.
+  [[nodiscard]] bool peer_is_plain() const noexcept { return peer_is_plain_ || peer_speaks_http_; }
+  /// Returns whether the peer sent an HTTP request without TLS.
+  [[nodiscard]] bool peer_speaks_http() const noexcept { return peer_speaks_http_; }
 
  private:
   bool finish_record();
@@ -68,7 +73,7 @@ class TlsStream {
   void end_of_write(int result);
   ssize_t end_of_call(int result);
   ssize_t fail(std::string reason, int errnum);
-  std::string describe_error() const;
+  std::string describe_error();
   static void on_message(int is_write, int version, int type, const void* bytes, std::size_t size,
                          SSL* ssl, void* stream);
 
@@ -83,6 +88,8 @@ class TlsStream {
   std::uint32_t messages_ = 0;  ///< of the handshake protocol, received after the handshake
   std::string failure_;
   bool keeps_receiving_ = false;
+  bool peer_is_plain_ = false;
+  bool peer_speaks_http_ = false;
   bool is_broken_ = false;  ///< a send has failed, and what has arrived can be received
 };
 

@@ -121,6 +121,13 @@ TEST(Checker, AnAbsurdSizeIsWrongAtOnce) {
   EXPECT_EQ(fault_of(stream, "olleh"), "received a frame of 2139062143 bytes, expected 17");
 }
 
+TEST(Checker, AnotherProtocolIsNamed) {
+  EXPECT_EQ(fault_of(support::copy_of(bytes_of("HTTP/1.1 400 Bad Request\r\n")), "olleh"),
+            "received HTTP: this is not the port of an offload server's clients");
+  EXPECT_EQ(fault_of(support::bytes({21, 3, 3, 0, 2, 2, 70}), "olleh"),
+            "received TLS: the server requires --tls");
+}
+
 TEST(Checker, BadHeadersAreNamed) {
   auto too_short = response("olleh");
   protocol::store_big_endian(too_short.data(), std::uint32_t{11});

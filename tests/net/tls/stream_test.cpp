@@ -159,6 +159,19 @@ TEST(TlsHandshakeTest, APeerThatDoesNotSpeakTls) {
   ASSERT_EQ(::send(sockets.second.get(), "\0\0\0\1\0\0\0\5hello", 13, 0), 13);
   EXPECT_EQ(server.handshake(), TlsHandshake::failed);
   EXPECT_EQ(server.failure(), "the peer does not use TLS");
+  EXPECT_TRUE(server.peer_is_plain());
+  EXPECT_FALSE(server.peer_speaks_http());
+}
+
+TEST(TlsHandshakeTest, APeerThatSpeaksHttpIsSentNothing) {
+  auto sockets = TlsPair::make_sockets();
+  TlsStream server(TlsContext::psk_server({{"key", random_bytes(32, 1)}}), sockets.first.get());
+  ASSERT_EQ(::send(sockets.second.get(), "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
+  EXPECT_EQ(server.handshake(), TlsHandshake::failed);
+  EXPECT_TRUE(server.peer_is_plain());
+  EXPECT_TRUE(server.peer_speaks_http());
+  std::byte byte{};
+  EXPECT_EQ(::recv(sockets.second.get(), &byte, 1, MSG_DONTWAIT), -1);
 }
 
 TEST(TlsHandshakeTest, APeerThatLeaves) {

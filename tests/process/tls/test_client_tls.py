@@ -11,7 +11,7 @@ import pytest
 
 from certificates import Authority, needs_openssl, own, trusting
 from harness import PATIENCE, TIME_FACTOR, Load, expect_server_left, hang_up_with_fifo, scaled, statistics
-from wire import TOO_LONG, Wire, frame, payloads, reverse
+from wire import TLS_REQUIRED, TOO_LONG, Wire, frame, payloads, reverse
 
 pytestmark = needs_openssl
 
@@ -130,14 +130,28 @@ def test_who_does_not_speak_tls_at_a_port_that_does(stage, ours, certificate):
     server, _ = stage.pair(*own(certificate))
     client = stage.client(server, "-i", 1)
     assert client.wait() == 1
+    assert "the server reports error 25: this port requires TLS" in client.log
     server.wait_for_log(r"client \d+, 127\.0\.0\.1:\d+: the TLS handshake failed: the peer does not use TLS")
+    with Wire(server.port) as wire:
+        wire.send(frame(b"plain"))
+        assert wire.receive_error() == TLS_REQUIRED
+        wire.expect_end()
     stage.run_client(server, *trusting(ours), "-i", 10)
+
+
+def test_a_browser_at_a_port_with_tls(stage, ours, certificate):
+    """With http:// and with https://."""
+    server, _ = stage.pair(*own(certificate))
+    for kind in (Wire, lambda port: TlsWire(port, ours)):
+        with kind(server.port) as wire:
+            wire.send(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert wire.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
 def test_who_speaks_tls_at_a_port_that_does_not(stage, ours):
     server, _ = stage.pair()
     expect_refused(stage, server, *trusting(ours), why="the peer does not use TLS")
-    server.wait_for_log("it seems to use TLS")
+    server.wait_for_log("a TLS client at a port without TLS")
 
 
 # Nothing, the begin of a record, of a ClientHello.

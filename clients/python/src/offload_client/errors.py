@@ -22,6 +22,7 @@ class Refusal(enum.IntEnum):
     IDLE_TIMED_OUT = 22
     TOO_MANY_CLIENTS = 23
     TOO_MANY_OF_ADDRESS = 24
+    TLS_REQUIRED = 25
 
     @classmethod
     def of(cls, code: int) -> Optional[Refusal]:
@@ -33,7 +34,7 @@ class Refusal(enum.IntEnum):
 # six; the others are about the connection.
 BAD_FRAMES = frozenset(range(Refusal.FRAME_TOO_SHORT, Refusal.MISPLACED_MESSAGE + 1))
 CLOSING = BAD_FRAMES | {Refusal.SHUTTING_DOWN}
-OF_CONNECTION = frozenset(range(Refusal.OUT_OF_MEMORY, Refusal.TOO_MANY_OF_ADDRESS + 1))
+OF_CONNECTION = frozenset(range(Refusal.OUT_OF_MEMORY, Refusal.TLS_REQUIRED + 1))
 
 
 class OffloadError(Exception):

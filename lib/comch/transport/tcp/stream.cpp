@@ -47,6 +47,11 @@ bool TcpStream::handshake() {
     throw Error(ErrorCode::not_permitted,
                 "TLS: " + tls_->failure() + ": the peer proves no key of this server");
   }
+  if (tls_->peer_is_plain()) {
+    throw Error(ErrorCode::connection_aborted,
+                "TLS: the peer does not use TLS: it is not the --comch of an offload server, or "
+                "has --insecure");
+  }
   throw Error(ErrorCode::connection_aborted,
               "TLS: " + tls_->failure() +
                   ": the server lacks this worker's key, or a third party is between the two");
