@@ -46,6 +46,13 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
   return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca);
 }
 
+/// The files that are read again at SIGHUP, but for that of --config.
+std::vector<std::string> reread_files(const Options& options) {
+  std::vector<std::string> files = options.comch_security.key_files;
+  files.insert(files.end(), {options.tls_certificate, options.tls_key, options.tls_client_ca});
+  return files;
+}
+
 /// Each port has equally many threads, in the order of the ports.
 std::vector<std::string> service_of_each_thread(const Options& options) {
   const std::size_t threads = io_thread_cpus(options).size();
@@ -60,16 +67,22 @@ std::vector<std::string> service_of_each_thread(const Options& options) {
 
 Server::Server(const Options& options, core::Signals& signals)
     : options_(options),
+      files_(cli::digests_of(reread_files(options))),
       signals_(&signals),
       cpus_(io_thread_cpus(options)),
       metrics_(service_of_each_thread(options), options.stall_limit, needs_arrivals(options)),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()) {
   reload_.add([this] { return reread_options(); });
-  reload_.add([this] { return [this, tls = make_tls(options_)] { tls_ = tls; }; });
   reload_.add([this] {
+    const cli::FileDigests files = cli::digests_of(reread_files(options_));
     const comch::Keyring readable(options_.comch_security.key_files);
-    return [this] { link_->address().keys->reload(); };
+    const auto apply = [this, files, tls = make_tls(options_)] {
+      files_ = files;
+      tls_ = tls;
+      link_->address().keys->reload();
+    };
+    return cli::Reload::Change{apply, cli::changed_files(files_, files)};
   });
   const int limit = core::raise_descriptor_limit();
   engine_.watch(signals_->fd(), EPOLLIN, *this);
@@ -310,20 +323,23 @@ void Server::on_events(std::uint32_t) {
   shutdown_requested_ = true;
 }
 
-cli::Reload::Apply Server::reread_options() {
+cli::Reload::Change Server::reread_options() {
   const cli::Configuration& before = options_.configuration;
   const auto parsed = parse_options(before.argument_count, before.arguments);
   if (const auto* leave = std::get_if<cli::Leave>(&parsed)) {
     throw core::Error(core::ErrorCode::invalid_value, leave->reason());
   }
-  return [this, now = std::get<Options>(parsed)] {
-    cli::warn_of_restart(options_.configuration.settings, now.configuration.settings, kMayChange);
+  const auto& now = std::get<Options>(parsed);
+  auto changes = cli::described_changes(before, now.configuration, kMayChange);
+  const auto apply = [this, now] {
+    cli::take_changes(options_.configuration, now.configuration, kMayChange);
     core::set_log_level(now.log.levels());
     options_.worker_timeout = now.worker_timeout;
     options_.request_timeout = now.request_timeout;
     options_.shutdown_timeout = now.shutdown_timeout;
     options_.slow_request = now.slow_request;
   };
+  return {apply, std::move(changes)};
 }
 
 /// Options that cannot be reread stay as they are; after an error, all do.

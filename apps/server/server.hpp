@@ -51,14 +51,15 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void set_expired(bool expired);
   void take_failures();
   void let_go();
-  [[nodiscard]] cli::Reload::Apply reread_options();
+  [[nodiscard]] cli::Reload::Change reread_options();
   bool reload();
   telemetry::CommandResult run_command(const telemetry::AdminCommand& command);
   telemetry::CommandResult detach(const std::string& worker);
   void shut_down();
 
   Options options_;
-  cli::Reload reload_;  ///< at SIGHUP
+  cli::Reload reload_;      ///< at SIGHUP
+  cli::FileDigests files_;  ///< that SIGHUP rereads
   core::Signals* signals_;
   core::ServiceManager manager_;
   std::vector<int> cpus_;  ///< of the I/O threads, those of a port side by side; -1: anywhere

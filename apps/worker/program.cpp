@@ -47,7 +47,9 @@ void print_failure(const std::string& prefix, const std::exception& error) noexc
 }  // namespace
 
 Program::Program(const Options& options, core::Signals& signals)
-    : signals_(&signals), options_(options) {
+    : signals_(&signals),
+      options_(options),
+      files_(cli::digests_of(options.comch_security.key_files)) {
   reload_.add([this] { return reread_options(); });
   reload_.add([this] {
     std::vector<comch::Address> servers;  // each with separate keys, which belong to one thread
@@ -55,12 +57,15 @@ Program::Program(const Options& options, core::Signals& signals)
       servers.push_back(
           comch::make_address(options_.comch, options_.comch_security, options_.comch_path));
     }
+    const cli::FileDigests files = cli::digests_of(options_.comch_security.key_files);
     // After the settings, which are applied by then.
-    return [this, servers] {
+    const auto apply = [this, servers, files] {
+      files_ = files;
       for (std::size_t i = 0; i < workers_.size(); ++i) {
         workers_[i].worker.set({servers[i], options_.connect_timeout, options_.shutdown_timeout});
       }
     };
+    return cli::Reload::Change{apply, cli::changed_files(files_, files)};
   });
   auto gpus = options.gpu_pci_addresses;
   if (gpus.empty()) gpus.emplace_back();
@@ -81,18 +86,21 @@ Program::~Program() {
   engine_.unwatch(signals_->fd(), *this);
 }
 
-cli::Reload::Apply Program::reread_options() {
+cli::Reload::Change Program::reread_options() {
   const cli::Configuration& before = options_.configuration;
   const auto parsed = parse_options(before.argument_count, before.arguments);
   if (const auto* leave = std::get_if<cli::Leave>(&parsed)) {
     throw core::Error(core::ErrorCode::invalid_value, leave->reason());
   }
-  return [this, now = std::get<Options>(parsed)] {
-    cli::warn_of_restart(options_.configuration.settings, now.configuration.settings, kMayChange);
+  const auto& now = std::get<Options>(parsed);
+  auto changes = cli::described_changes(before, now.configuration, kMayChange);
+  const auto apply = [this, now] {
+    cli::take_changes(options_.configuration, now.configuration, kMayChange);
     core::set_log_level(now.log.levels());
     options_.connect_timeout = now.connect_timeout;
     options_.shutdown_timeout = now.shutdown_timeout;
   };
+  return {apply, std::move(changes)};
 }
 
 ExitStatus Program::run() {

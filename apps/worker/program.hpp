@@ -48,7 +48,7 @@ class Program final : progress::EventHandler {
   };
 
   void on_events(std::uint32_t epoll_events) override;
-  [[nodiscard]] cli::Reload::Apply reread_options();
+  [[nodiscard]] cli::Reload::Change reread_options();
   telemetry::CommandResult run_command(const telemetry::AdminCommand& command);
   void begin_to_leave();
   void start_workers();
@@ -61,7 +61,8 @@ class Program final : progress::EventHandler {
   core::Signals* signals_;
   core::ServiceManager manager_;
   Options options_;
-  cli::Reload reload_;  ///< at SIGHUP
+  cli::Reload reload_;      ///< at SIGHUP
+  cli::FileDigests files_;  ///< that SIGHUP rereads
   progress::Engine engine_;
   std::deque<Running> workers_;
   bool leaving_ = false;  ///< since a signal

@@ -191,6 +191,26 @@ std::string print(const CLI::Option& option) {
   return text + '\n';
 }
 
+bool is_one_of(const std::string& name, const std::vector<std::string>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Returns the value of an option for the log, also if it was not given.
+std::string value_of(const Configuration& configuration, const std::string& name) {
+  const auto find = [&](const Settings& settings) {
+    return std::find_if(settings.begin(), settings.end(),
+                        [&](const Setting& one) { return one.name == name; });
+  };
+  const auto given = find(configuration.settings);
+  if (given != configuration.settings.end()) {
+    return core::escaped(fmt::format("{}", fmt::join(given->values, " ")));
+  }
+  const auto fallback = find(configuration.defaults);
+  const bool is_known =
+      fallback != configuration.defaults.end() && !fallback->values.front().empty();
+  return is_known ? fallback->values.front() + " (default)" : "not given";
+}
+
 /// CLI11 opens the file before read_config() does, and would wait for the writer of a FIFO. It
 /// reports itself a file that is not there.
 std::string not_a_regular_file(const std::string& path) {
@@ -232,8 +252,11 @@ std::string configuration_text(const CommandLine& line) {
 void Configuration::take(const CommandLine& line) {
   const auto file = std::dynamic_pointer_cast<FileSettings>(line.native().get_config_formatter());
   settings.clear();
+  defaults.clear();
   for (const CLI::Option* option : line.native().get_options()) {
-    if (option->count() == 0 || !is_setting(*option)) continue;
+    if (!is_setting(*option)) continue;
+    defaults.push_back({name_of(*option), {option->get_default_str()}, {}});
+    if (option->count() == 0) continue;
     settings.push_back({name_of(*option), option->results(), file->place_of(*option)});
   }
 }
@@ -264,13 +287,30 @@ std::vector<std::string> changed(const Settings& before, const Settings& now) {
   return names;
 }
 
-void warn_of_restart(const Settings& before, const Settings& now,
-                     const std::vector<std::string>& may_change) {
-  std::vector<std::string> names = changed(before, now);
-  std::erase_if(names, [&](const std::string& name) {
-    return std::find(may_change.begin(), may_change.end(), name) != may_change.end();
-  });
-  if (!names.empty()) core::log_warning("changes only after a restart: {}", listed(names));
+std::vector<std::string> described_changes(const Configuration& before, const Configuration& now,
+                                           const std::vector<std::string>& may_change) {
+  std::vector<std::string> described;
+  for (const std::string& name : changed(before.settings, now.settings)) {
+    if (!is_one_of(name, may_change)) continue;
+    described.push_back(
+        fmt::format("{} {} -> {}", name, value_of(before, name), value_of(now, name)));
+  }
+  return described;
+}
+
+void take_changes(Configuration& configuration, const Configuration& now,
+                  const std::vector<std::string>& may_change) {
+  std::vector<std::string> names = changed(configuration.settings, now.settings);
+  std::erase_if(names, [&](const std::string& name) { return is_one_of(name, may_change); });
+  if (!names.empty()) {
+    const std::vector<std::string> described = described_changes(configuration, now, names);
+    core::log_warning("changes only after a restart: {}", listed(described));
+  }
+  Settings& settings = configuration.settings;
+  std::erase_if(settings, [&](const Setting& one) { return is_one_of(one.name, may_change); });
+  for (const Setting& setting : now.settings) {
+    if (is_one_of(setting.name, may_change)) settings.push_back(setting);
+  }
 }
 
 }  // namespace offload::cli

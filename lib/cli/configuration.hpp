@@ -21,6 +21,7 @@ struct Configuration {
   bool check = false;  ///< --check-config
   bool print = false;  ///< --print-config
   Settings settings{};
+  Settings defaults{};  ///< of all options that a file may have; set by take(), as `settings` are
 
   /// The settings of `line`, after its parse(), in the order of its options.
   void take(const CommandLine& line);
@@ -40,8 +41,13 @@ std::string configuration_text(const CommandLine& line);
 /// The names of all settings whose values are not equal in both.
 std::vector<std::string> changed(const Settings& before, const Settings& now);
 
-/// Warns of those that have changed, but for `may_change`: they need a restart.
-void warn_of_restart(const Settings& before, const Settings& now,
-                     const std::vector<std::string>& may_change);
+/// Returns "NAME OLD -> NEW" for each of `may_change` that is different.
+std::vector<std::string> described_changes(const Configuration& before, const Configuration& now,
+                                           const std::vector<std::string>& may_change);
+
+/// Applies what was reread: `configuration` has the settings of `now` that are in `may_change`, and
+/// its own otherwise. Warns of the others that have changed: they need a restart.
+void take_changes(Configuration& configuration, const Configuration& now,
+                  const std::vector<std::string>& may_change);
 
 }  // namespace offload::cli

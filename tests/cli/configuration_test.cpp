@@ -155,10 +155,19 @@ TEST_F(ConfigurationTest, WarnsOfWhatARestartTakes) {
   const Settings before{{"a", {"1"}, ""}, {"b", {"2"}, ""}, {"c", {"3"}, ""}};
   const Settings now{{"a", {"2"}, ""}, {"c", {"3"}, "elsewhere"}, {"d", {"4"}, ""}};
   EXPECT_EQ(changed(before, now), (std::vector<std::string>{"a", "d", "b"}));
-  warn_of_restart(before, now, {"a"});
-  EXPECT_TRUE(log.has("warning: changes only after a restart: d, b"));
+  const Settings defaults{{"a", {"0"}, ""}, {"b", {""}, ""}, {"d", {"5"}, ""}};
+  Configuration running{.settings = before, .defaults = defaults};
+  const Configuration reread{.settings = now, .defaults = defaults};
+  EXPECT_EQ(described_changes(running, reread, {"a"}), std::vector<std::string>{"a 1 -> 2"});
+  take_changes(running, reread, {"a"});
+  EXPECT_TRUE(
+      log.has("warning: changes only after a restart: d 5 (default) -> 4, b 2 -> not given"))
+      << log.text();
+  EXPECT_TRUE(described_changes(running, reread, {"a"}).empty())
+      << "it is compared to the last one";
+  EXPECT_EQ(changed(running.settings, now), (std::vector<std::string>{"d", "b"}));
   log.clear();
-  warn_of_restart(before, now, {"a", "b", "d"});
+  take_changes(running, reread, {"a", "b", "d"});
   EXPECT_EQ(log.text(), "");
 }
 

@@ -1,11 +1,16 @@
 #include "cli/reload.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace offload::cli {
 namespace {
@@ -17,20 +22,45 @@ TEST(Reload, ReadsAllBeforeItChangesAnything) {
   for (const char* name : {"a", "b"}) {
     reload.add([&order, name] {
       order += name;
-      return [&order, name] { order += std::string("!") + name; };
+      return Reload::Change{[&order, name] { order += std::string("!") + name; }};
     });
   }
   EXPECT_TRUE(reload.run());
   EXPECT_EQ(order, "ab!a!b");
-  EXPECT_TRUE(log.has("info: SIGHUP"));
+  EXPECT_TRUE(log.has("info: SIGHUP: settings and keys were reread: nothing changed"));
+}
+
+TEST(Reload, LogsWhatHasChanged) {
+  const support::LogCapture log;
+  Reload reload;
+  reload.add([] { return Reload::Change{[] {}, {"spin 0 -> 1", "threads 1 -> 2"}}; });
+  reload.add([] { return Reload::Change{[] {}, {"the content of /key"}}; });
+  EXPECT_TRUE(reload.run());
+  EXPECT_TRUE(log.has("were reread: spin 0 -> 1, threads 1 -> 2, the content of /key"))
+      << log.text();
+}
+
+TEST(Reload, AFileWithAnotherContentIsNamedAndNotShown) {
+  const support::TempDir folder;
+  const std::string key = folder.file("key");
+  std::ofstream(key) << "secret";
+  const FileDigests before = digests_of({key, ""});
+  EXPECT_EQ(before.size(), 1U);
+  EXPECT_TRUE(changed_files(before, digests_of({key})).empty());
+  std::ofstream(key) << "secrex";
+  EXPECT_EQ(changed_files(before, digests_of({key})),
+            std::vector<std::string>{"the content of " + key});
+  ASSERT_EQ(::unlink(key.c_str()), 0);
+  ASSERT_EQ(::mkfifo(key.c_str(), 0600), 0);
+  EXPECT_EQ(changed_files(before, digests_of({key})).size(), 1U) << "without waiting for a writer";
 }
 
 TEST(Reload, OneThatIsWrongChangesNothing) {
   const support::LogCapture log;
   bool changed = false;
   Reload reload;
-  reload.add([&] { return [&] { changed = true; }; });
-  reload.add([]() -> Reload::Apply {
+  reload.add([&] { return Reload::Change{[&] { changed = true; }}; });
+  reload.add([]() -> Reload::Change {
     throw core::Error(core::ErrorCode::invalid_value, "the key is too short");
   });
   EXPECT_FALSE(reload.run());

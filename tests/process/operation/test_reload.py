@@ -52,7 +52,33 @@ def test_what_needs_a_restart_is_named(running):
     file.write_text('comch = "unix:/tmp/elsewhere.sock"\nspin = "1us"\nlog-level = "debug"\n')
     hang_up(program, "were reread", 1)
     # The command line has given the file's place, and it has priority.
-    assert "warning " in program.log and "changes only after a restart: spin\n" in program.log
+    assert re.search(r"warning .*changes only after a restart: spin \d+us \(default\) -> 1us\n", program.log)
+
+
+def test_the_log_says_what_changed_from_what_to_what(running):
+    program, file, _ = running
+    told = re.escape("SIGHUP: settings and keys were reread: ")
+    file.write_text('shutdown-timeout = "2s"\n')
+    hang_up(program, told + r"shutdown-timeout \d+ \(default\) -> 2s\n", 1)
+    file.write_text('shutdown-timeout = "3s"\nlog-level = "info,comch=debug"\n')
+    hang_up(program, told + r"shutdown-timeout 2s -> 3s, log-level info \(default\) -> info,comch=debug\n", 1)
+    hang_up(program, told + "nothing changed\n", 1)
+    file.write_text("")
+    hang_up(program, told + r"shutdown-timeout 3s -> \d+ \(default\), log-level info,comch=debug -> info \(default\)\n", 1)
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_the_log_names_a_key_that_changed_and_never_shows_it(stage, kind):
+    options = stage.key_options()
+    path = options[1]
+    program = getattr(stage, kind)(*([] if "--comch-key-file" in stage.comch_options() else options))
+    program.wait_for_log("waiting for a worker" if kind == "server" else "back end")
+    keys = path.read_bytes(), os.urandom(32)
+    path.write_bytes(keys[1])
+    hang_up(program, f"were reread: the content of {path}\n", 1)
+    hang_up(program, "were reread: nothing changed\n", 1)
+    for key in keys:
+        assert key.hex() not in program.log
 
 
 def test_a_hundred_hangups_under_load(stage):
