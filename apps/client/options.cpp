@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "apps/client/server_address.hpp"
 #include "cli/options.hpp"
 #include "core/units.hpp"
 
@@ -121,7 +122,8 @@ std::optional<double> read_unix_time(const std::string& text) {
 void add_target(cli::CommandLine& line, Options& options) {
   line.begin_group("Server");
   cli::add_text(line, "-s,--server-ip-address ADDRESS", options.server_address,
-                "Connect to the server at this address: a name, an IPv4 or an IPv6 address")
+                "Connect to the server at this address: a name, an IPv4 or an IPv6 address, also "
+                "with its port, such as 10.0.0.2:7000 or [fd00::2]:7000")
       .required();
   cli::add_integer<std::uint16_t>(line, "-p,--server-ip-port PORT", options.server_port, 1, 65535,
                                   "Connect to this port of the server");
@@ -470,6 +472,10 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
   add_errors(line, options);
   add_output(line, options);
   if (auto leave = line.parse(argc, argv)) return *leave;
+  if (const auto wrong = take_port_of_address(options, line.has("--server-ip-port"));
+      !wrong.empty()) {
+    return line.refuse(wrong);
+  }
   if (!options.requests_file.empty() && !line.has("--verify") && !line.has("--service")) {
     options.verification = *Verification::parse("recorded");
   }

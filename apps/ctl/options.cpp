@@ -82,7 +82,8 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
     return text.substr(kScheme.size());
   };
   const auto admin =
-      cli::add_each(line, "--admin unix:PATH", options.sockets, read, "unix:PATH",
+      cli::add_each(line, "--admin unix:PATH", options.sockets, read,
+                    "unix:PATH, the socket of a program's --admin on this machine",
                     "Send the command to this socket: --admin of the program. May be repeated")
           .one_each();
   std::vector<std::string> instances;

@@ -14,12 +14,23 @@
 namespace offload::comch {
 namespace {
 
+/// Returns "; did you mean ...?" for an address that lacks its scheme; else nothing.
+std::string without_scheme(const std::string& text) {
+  if (find_transport(std::string_view(text).substr(0, text.find(':'))) != nullptr) return {};
+  Address ignored;
+  std::string meant;
+  if (text.starts_with('/')) meant = "unix:" + text;
+  if (!text.starts_with('/') && parse_host_and_port(text, ignored).empty()) meant = "tcp:" + text;
+  return meant.empty() ? "" : "; did you mean " + meant + "?";
+}
+
 core::Error refusal(const std::string& text, const std::string& why) {
   std::string allowed;
   for (const Transport& transport : transports()) {
     allowed += (allowed.empty() ? "" : ", ") + transport.example();
   }
-  return {core::ErrorCode::invalid_value, "'" + text + "' " + why + "; allowed: " + allowed};
+  return {core::ErrorCode::invalid_value,
+          "'" + text + "' " + why + "; allowed: " + allowed + without_scheme(text)};
 }
 
 /// "tcp:HOST:PORT or rdma:HOST:PORT"

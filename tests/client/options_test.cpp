@@ -122,6 +122,20 @@ TEST(ClientOptions, TextIsTakenAsItIs) {
   }
 }
 
+TEST(ClientOptions, TheAddressMayHaveThePort) {
+  const auto target = [](std::vector<const char*> arguments) {
+    const auto options = support::accepted(parse(std::move(arguments)));
+    return options.server_address + " " + std::to_string(options.server_port);
+  };
+  EXPECT_EQ(target({"-s", "10.0.0.2:7000"}), "10.0.0.2 7000");
+  EXPECT_EQ(target({"-s", "host", "-p", "7000"}), "host 7000");
+  EXPECT_EQ(target({"-s", "host:7000", "-p", "7000"}), "host 7000");
+  EXPECT_EQ(target({"-s", "[::1]:7000"}), "[::1] 7000");
+  EXPECT_EQ(target({"-s", "[::1]"}), "[::1] 12345");
+  EXPECT_EQ(target({"-s", "::1"}), "::1 12345");
+  EXPECT_EQ(target({"-s", "::1:7000"}), "::1:7000 12345") << "an IPv6 address";
+}
+
 TEST(ClientOptions, HelpAndVersion) {
   const auto help = std::get<cli::Leave>(parse({"--help"}));
   EXPECT_EQ(help.status, 0);
@@ -150,6 +164,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "-p", "65536"}, "'65536' is not a whole number from 1 to 65535"},
         BadCase{{"-s", "h", "-p", "http"}, "'http' is not"},
         BadCase{{"-s", "h", "-p", ""}, "'' is not"},
+        BadCase{{"-s", "http://h:1/"}, "'http://h:1/' is a URL; allowed: an address or a name"},
+        BadCase{{"-s", "h:"}, "'h:' is not an address, a name, or one with a port from 1 to 65535"},
+        BadCase{{"-s", ":7000"}, "':7000' is not an address"},
+        BadCase{{"-s", "[::1]:70000"}, "'[::1]:70000' is not an address"},
+        BadCase{{"-s", "h:7000", "-p", "8000"}, "has port 7000, and --server-ip-port is 8000"},
         BadCase{{"-s", "h", "-t", "0"}, "--thread-count: '0' is not a whole number from 1 to 1024"},
         BadCase{{"-s", "h", "-t", "1025"}, "--thread-count"},
         BadCase{{"-s", "h", "-t", "-1"}, "--thread-count"},
