@@ -131,9 +131,42 @@ void add_channel(cli::CommandLine& line, Options& options) {
                 "that is longer. Above the default, fewer short messages share a slot");
 }
 
+/// Returns whether both texts name, or include, the same address of this machine, as far as the
+/// texts show it: names are not resolved.
+bool overlap(std::string_view one, std::string_view other) {
+  constexpr std::string_view kAll[] = {"0.0.0.0", "::", "[::]"};
+  const auto is_all = [&](std::string_view text) { return std::ranges::count(kAll, text) != 0; };
+  const auto is_loopback = [](std::string_view text) {
+    return text == "localhost" || text == "127.0.0.1";
+  };
+  return one == other || is_all(one) || is_all(other) || (is_loopback(one) && is_loopback(other));
+}
+
+/// Returns the error about an option whose address has one of the clients' ports, if there is one.
+std::optional<std::string> taken_port(const Options& options, std::string_view name,
+                                      std::string_view host, std::uint16_t port) {
+  const bool is_taken = std::ranges::any_of(
+      options.listens, [&](const Listen& listen) { return listen.port == port && port != 0; });
+  if (!is_taken || !overlap(options.listen_address, host)) return std::nullopt;
+  return fmt::format("{}: {}:{} is a port for clients (-p or --listen); choose another one", name,
+                     host, port);
+}
+
 /// The complaint about ports and threads, if there is one.
 std::optional<std::string> wrong_ports(const Options& options) {
   const std::size_t ports = options.listens.size();
+  std::set<std::uint16_t> distinct;
+  for (const Listen& listen : options.listens) {
+    if (listen.port == 0 || distinct.insert(listen.port).second) continue;
+    return fmt::format("--listen: port {} is given twice; each service needs its own port",
+                       listen.port);
+  }
+  if (options.metrics) {
+    const auto& [host, port] = *options.metrics;
+    if (auto wrong = taken_port(options, "--metrics", host, port)) return wrong;
+  }
+  const auto comch = comch::Address::parse(options.comch);
+  if (auto wrong = taken_port(options, "--comch", comch.host, comch.port)) return wrong;
   if (ports > protocol::kMaxServices) {
     return fmt::format("--listen: given {} times; at most {} times are allowed", ports,
                        protocol::kMaxServices);

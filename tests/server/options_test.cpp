@@ -109,6 +109,13 @@ TEST(ServerOptions, SeveralPortsHaveAServiceEach) {
             (std::vector<Listen>{{7000, "echo"}, {0, "lookup"}}));
 }
 
+TEST(ServerOptions, APortIsTakenOnlyOnItsAddress) {
+  EXPECT_EQ(accepted({"--listen", "0=echo", "--listen", "0=echo"}).listens.size(), 2U);
+  EXPECT_TRUE(accepted({"-p", "0", "--metrics", "0"}).metrics);
+  EXPECT_TRUE(accepted({"-p", "7000", "--metrics", "10.0.0.1:7000"}).metrics);
+  EXPECT_TRUE(accepted({"-p", "7000", "--metrics", "7001"}).metrics);
+}
+
 TEST(ServerOptions, ResponsesMayBeLongerThanRequests) {
   EXPECT_EQ(accepted({}).max_response_length, 48U);
   EXPECT_EQ(accepted({"--max-response-length", "4k"}).max_response_length, 4096U);
@@ -131,7 +138,17 @@ TEST(ServerOptions, TheLargestChannelsThereCanBe) {
 TEST(ServerOptions, OneLineSaysWhatIsWrong) {
   const std::string cpu = std::to_string(core::allowed_cpus().front());
   const support::BadCase cases[] = {
-      {{"--comch", "/run/x"}, "'/run/x' is not a comch address; allowed: unix:PATH"},
+      {{"--comch", "/run/x"},
+       "'/run/x' is not a comch address; allowed: unix:PATH, tcp:HOST:PORT, rdma:HOST:PORT; did "
+       "you mean unix:/run/x?"},
+      {{"--comch", "10.0.0.1:7000"}, "did you mean tcp:10.0.0.1:7000?"},
+      {{"--listen", "7000=echo", "--listen", "7001=echo", "--listen", "7000=reverse"},
+       "--listen: port 7000 is given twice; each service needs its own port"},
+      {{"-p", "7000", "--listen", "7000=echo"}, "--listen excludes --server-listen-port"},
+      {{"-p", "7000", "--metrics", "7000"}, "--metrics: 127.0.0.1:7000 is a port for clients"},
+      {{"--listen", "7000=echo", "--listen-address", "::", "--metrics", "10.0.0.1:7000"},
+       "--metrics: 10.0.0.1:7000 is a port for clients"},
+      {{"-p", "7000", "--comch", "tcp:localhost:7000"}, "--comch: localhost:7000 is a port for"},
       {{"--comch", "unix:"}, "has no path"},
       {{"--comch", "tcp:1.2.3.4"}, "allowed: unix:PATH"},
       {{"--comch"}, "--comch"},
