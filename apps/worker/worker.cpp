@@ -147,10 +147,12 @@ bool Worker::connect() {
     engine_.note_wait(kAttemptTime);
     if (engine_.run_time() >= deadline) {
       const bool had_another = !logged_reason_.empty() && logged_reason_ != reason_;
-      throw Error(ErrorCode::timed_out,
-                  fmt::format("no server at {} accepted this worker within {} s: {}{}{}",
-                              options_.comch, core::to_seconds(settings_.connect_timeout), reason_,
-                              had_another ? "; before: " : "", had_another ? logged_reason_ : ""));
+      throw Error(
+          ErrorCode::timed_out,
+          fmt::format("no server at {} accepted this worker within {} s: {}{}{}{}", options_.comch,
+                      core::to_seconds(settings_.connect_timeout), reason_,
+                      reason_.starts_with("cannot connect") ? "; start it, or correct --comch" : "",
+                      had_another ? "; before: " : "", had_another ? logged_reason_ : ""));
     }
     if (!leaving() && !told_to_stop_) log_reason(level);
     const auto retry_at = std::min(deadline, engine_.run_time() + wait);

@@ -60,8 +60,16 @@ core::Fd open_tcp(int family) {
 
 void bind_to(const core::Fd& fd, const SocketAddress& address) {
   set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
-  check_errno(::bind(fd.get(), address.get(), address.size),
-              "cannot listen on " + address.to_string());
+  try {
+    check_errno(::bind(fd.get(), address.get(), address.size),
+                "cannot listen on " + address.to_string());
+  } catch (const Error& error) {
+    const char* hint = "";
+    if (error.system_errno() == EADDRINUSE)
+      hint = " (another program uses it: choose another port)";
+    if (error.system_errno() == EADDRNOTAVAIL) hint = " (this machine does not have the address)";
+    throw Error(error.code(), error.what() + std::string(hint), error.cause());
+  }
 }
 
 SocketAddress SocketAddress::from(const sockaddr* address) noexcept {

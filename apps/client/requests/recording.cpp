@@ -37,7 +37,12 @@ Recording Recording::parse(std::vector<std::byte> content, const std::string& na
   for (; !rest.empty(); ++frames) {
     const FrameView frame = protocol::parse_frame(rest, kLongestMessage);
     if (frame.state == FrameView::State::incomplete) fail("the file ends within it");
-    if (frame.state == FrameView::State::bad) fail(std::string(protocol::describe(frame.reason)));
+    if (frame.state == FrameView::State::bad) {
+      fail(fmt::format("{}; a file of --requests has frames of requests and responses",
+                       frame.reason == protocol::Refusal::frame_too_long
+                           ? fmt::format("a message longer than {} bytes", kLongestMessage)
+                           : std::string(protocol::describe(frame.reason))));
+    }
     if (frame.id == MessageId::client_request) {
       if (responses != 0 && responses != recording.pairs.size()) {
         fail("the request before it has no response, although others have one");

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,10 @@ mode_t others_bits(const struct stat& status) {
 bool is_text(std::byte byte) {
   const auto c = std::to_integer<unsigned>(byte);
   return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t';
+}
+
+std::string how_to_make(const std::string& path) {
+  return fmt::format("; make one by: (umask 077; openssl rand -out {} {})", path, kLeastKey);
 }
 
 }  // namespace
@@ -78,7 +83,13 @@ Key::~Key() {
 
 Key Key::load(const std::string& path) {
   const std::string action = "cannot read the key file " + path;
-  const core::Fd fd = core::open_regular_file(path, action);
+  core::Fd fd;
+  try {
+    fd = core::open_regular_file(path, action);
+  } catch (const Error& error) {
+    if (error.system_errno() != ENOENT) throw;
+    throw Error(error.code(), error.what() + how_to_make(path), error.cause());
+  }
   struct stat status {};
   core::check_errno(::fstat(fd.get(), &status), action);
   if ((status.st_mode & others_bits(status)) != 0) {
@@ -95,9 +106,7 @@ Key Key::load(const std::string& path) {
   }
   key.size_ = size;
   if (const std::string why = weakness(key.bytes()); !why.empty()) {
-    throw Error(ErrorCode::invalid_value,
-                fmt::format("the key file {} {}; make one by: (umask 077; openssl rand -out {} {})",
-                            path, why, path, kLeastKey));
+    throw Error(ErrorCode::invalid_value, "the key file " + path + " " + why + how_to_make(path));
   }
   return key;
 }

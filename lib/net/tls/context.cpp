@@ -148,7 +148,8 @@ void TlsContext::use_certificate(const TlsCertificate& own) {
   SSL_CTX* const context = context_.get();
   const std::string action = "cannot use the certificate " + own.chain_file;
   require_regular_file(own.chain_file, action);
-  require(::SSL_CTX_use_certificate_chain_file(context, own.chain_file.c_str()), action);
+  require(::SSL_CTX_use_certificate_chain_file(context, own.chain_file.c_str()),
+          action + " (it must be PEM)");
   use_private_key(context, own.key_file);
   require(::SSL_CTX_check_private_key(context),
           "the private key " + own.key_file + " is not that of " + own.chain_file);
