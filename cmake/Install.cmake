@@ -32,7 +32,8 @@ function(offload_install program component summary)
     COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/man
     COMMAND ${maker} $<TARGET_FILE:${program}> ${summary} ${page}
       ${CMAKE_CROSSCOMPILING_EMULATOR}
-    DEPENDS ${program} ${maker} ${PROJECT_SOURCE_DIR}/deploy/man/see-also.h2m VERBATIM)
+    DEPENDS ${program} ${maker} ${PROJECT_SOURCE_DIR}/deploy/man/files.h2m
+      ${PROJECT_SOURCE_DIR}/deploy/man/see-also.h2m VERBATIM)
   add_custom_target(page-${program} DEPENDS ${page})
   add_dependencies(installed-${component} page-${program})
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT ${component})

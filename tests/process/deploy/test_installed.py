@@ -36,7 +36,11 @@ def test_each_program_has_its_page_and_completion(prefix):
         assert (prefix / "share/bash-completion/completions" / program).is_file()
         page = prefix / "share/man/man1" / f"{program}.1"
         if (BUILD / "man").is_dir():  # else help2man is not installed
-            assert rf"{program} \- " in page.read_text()
+            text = page.read_text()
+            assert rf"{program} \- " in text
+            for section in ('"EXIT STATUS"', "EXAMPLES", "FILES", '"SEE ALSO"'):
+                body = text.partition(f"\n.SH {section}\n")[2].partition("\n.SH ")[0]
+                assert len(body) > 10, f"{program}: {section}"
         assert program in run(prefix / "bin" / program, "--version")
 
 
