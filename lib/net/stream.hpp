@@ -66,6 +66,11 @@ class Stream {
   /// Returns whether the last TLS call, even a receive, waits for the socket to take bytes.
   [[nodiscard]] bool wants_write() const noexcept { return tls_ && tls_->wants_write(); }
 
+  /// As TlsStream; a plain stream does so anyway.
+  void keep_receiving() noexcept {
+    if (tls_) tls_->keep_receiving();
+  }
+
   /// Tells a peer in TLS that nothing more is sent, before the socket is closed.
   void close_notify() noexcept {
     if (tls_) tls_->close_notify();

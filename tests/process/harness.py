@@ -319,7 +319,7 @@ class Stage:
         for program in self._programs:
             program.send_signal(signal.SIGCONT)
         # In this order no client waits for a response, and a server detaches its worker.
-        order = ["offload-client", "offload-server", "offload-worker"]
+        order = ["offload-client", "client_library_load", "offload-server", "offload-worker"]
         for program in sorted(self._programs, key=lambda each: order.index(each.kind)):
             faults += program.end()
         for program in self._programs:  # pytest shows it if the test failed
