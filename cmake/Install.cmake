@@ -1,5 +1,6 @@
 # The places of installed files: programs with their man pages, completion, units and documents, each part
-# as a component. The libraries are static and in the programs; what others may link: InstallDevelopment.cmake.
+# as a component. The libraries are static and in the programs; what others may link: InstallDevelopment.cmake and
+# clients/cpp.
 include(GNUInstallDirs)
 include(InstallDevelopment)
 set(OFFLOAD_SYSTEMD_UNIT_DIR lib/systemd/system CACHE STRING "Where units go, below the prefix or absolute")
@@ -72,7 +73,7 @@ install(PROGRAMS deploy/rolling-upgrade DESTINATION ${CMAKE_INSTALL_DOCDIR}/exam
 
 # All that is installed: programs, pages, library. Less than all that is built.
 add_custom_target(installed ALL)
-add_dependencies(installed installed-server installed-worker installed-tools offload_client_protocol)
+add_dependencies(installed installed-server installed-worker installed-tools offload_client_protocol offload_client_library)
 if(TARGET offload_doca)
   add_dependencies(installed offload_doca)
 endif()

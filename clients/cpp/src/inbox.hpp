@@ -10,7 +10,8 @@
 namespace offload::clients {
 
 /// The received bytes of a connection, contiguous. It grows by the bytes that arrive, not by the
-/// length that a header announces: it holds less than twice the longest frame and one receive. One thread.
+/// length that a header announces: it holds less than twice the longest frame and one receive. One
+/// thread.
 class Inbox {
  public:
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {

@@ -67,6 +67,18 @@ def test_a_program_that_links_it_is_answered(prefix, consumer, monkeypatch, stag
     assert run(consumer / "ask", str(server.port)) == "olleh\n"
 
 
+def test_a_program_that_links_the_client_library_is_answered(prefix, consumer, tmp_path, monkeypatch, stage):
+    monkeypatch.setattr(harness, "BIN", prefix / "bin")
+    stage.worker()
+    server = stage.server()
+    server.wait_until_listening()
+    assert run(consumer / "call", str(server.port)) == "olleh\n"
+    [file] = prefix.rglob("dpu-gpu-offload-client.pc")
+    flags = run("pkg-config", "--cflags", "--libs", "dpu-gpu-offload-client", PKG_CONFIG_PATH=str(file.parent)).split()
+    run(os.environ.get("CXX", "g++"), "-std=c++17", CONSUMER / "call.cpp", *flags, "-o", tmp_path / "call")
+    assert run(tmp_path / "call", str(server.port), LD_LIBRARY_PATH=str(file.parents[1])) == "olleh\n"
+
+
 def test_a_program_for_doca_finds_the_library_by_one_variable(prefix, tmp_path):
     files = list(prefix.rglob("doca-dma.pc"))
     assert len(files) == (BUILD / "doca").is_dir()  # the extension may be left out
