@@ -51,7 +51,7 @@ TEST(Dialer, TriesTheAddressesInTurnWithinTheTime) {
   Watch watch;
   Dialer dialer(watch, {refusing.address(), hanging.address(), serving.address()}, {});
   const core::TimePoint now = core::Clock::now();
-  dialer.start(now, now + milliseconds(400), false);
+  dialer.start(now, now + std::chrono::seconds(2), false);
   EXPECT_EQ(dial(dialer, watch), Dialer::State::connected) << dialer.reason();
   net::Stream stream = dialer.take();
   EXPECT_EQ(net::peer_address(stream.fd()).to_string(), serving.address().to_string());
@@ -64,11 +64,11 @@ TEST(Dialer, FailsOnceAllHaveFailed) {
   refusing.refuse();
   hanging.hang();
   Watch watch;
-  Dialer dialer(watch, {hanging.address(), refusing.address()}, {});
+  Dialer dialer(watch, {refusing.address(), hanging.address()}, {});
   const core::TimePoint now = core::Clock::now();
   dialer.start(now, now + milliseconds(50), false);
   EXPECT_EQ(dial(dialer, watch), Dialer::State::failed);
-  EXPECT_NE(dialer.reason().find("refused"), std::string::npos) << dialer.reason();
+  EXPECT_NE(dialer.reason().find("timed out"), std::string::npos) << dialer.reason();
   EXPECT_LT(core::Clock::now() - now, support::kBound);
 }
 
