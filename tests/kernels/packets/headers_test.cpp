@@ -167,6 +167,10 @@ TEST(PacketHeaders, SayWhichVlan) {
   Frame frame = FrameMaker::make({.tags = 2, .vlan = 7});
   store_16(frame.data() + 14, 0);  // the outer tag
   EXPECT_EQ(parse(frame).vlan, 7U);
+  store_16(frame.data() + 14, 9);  // of two the outer one says it
+  EXPECT_EQ(parse(frame).vlan, 9U);
+  store_16(frame.data() + 18, 0);
+  EXPECT_EQ(parse(frame).vlan, 9U);
 }
 
 /// Two echoes answer each other, whatever their ports: each takes a hop, so they end.

@@ -141,6 +141,16 @@ TEST(Martians, HaveARouteOfIpv6) {
   EXPECT_EQ(martian_in(frame), Martian::destination);
 }
 
+TEST(Martians, HaveARouteOfIpv6BesideOneThatIsUsedUp) {
+  for (const std::size_t routes : {54U, 70U}) {
+    Frame frame = FrameMaker::make({.is_v6 = true, .payload = 8, .extensions = 2});
+    frame[20] = frame[54] = 43;
+    EXPECT_EQ(martian_in(frame), Martian::none);
+    frame[routes + 3] = 1;
+    EXPECT_EQ(martian_in(frame), Martian::destination) << routes;
+  }
+}
+
 TEST(Echoes, MayLoop) {
   const auto may = [](std::uint32_t source_port, std::uint32_t hops, bool is_v6) {
     Frame frame = FrameMaker::make({.is_v6 = is_v6, .payload = 8});

@@ -104,5 +104,27 @@ TEST(Semaphore, SaysWhenNothingComes) {
   EXPECT_EQ(status_of(items.view(), 4), ItemStatus::earlier);
 }
 
+/// The giver that was not given a place in time goes on with the same index.
+TEST(Semaphore, ATimeOutHandsNothingOverAndSkipsNothing) {
+  Items items(2);
+  const Semaphore semaphore = items.view();
+  std::uint64_t next = 0;
+  const auto hand_one = [&](const WaitLimit& limit) {
+    return hand_over(SingleLane{}, semaphore, next, true, limit, [&](std::uint8_t* to) {
+      const Item item{next, next * next};
+      std::memcpy(to, &item, sizeof item);
+    });
+  };
+  constexpr WaitLimit kSecond{1'000'000'000};
+  ASSERT_EQ(hand_one(kSecond) + hand_one(kSecond), 2U);
+  EXPECT_EQ(hand_one({1000}), 0U);
+  take(semaphore, 0);
+  ASSERT_EQ(hand_one(kSecond), 1U);
+  take(semaphore, 1);
+  take(semaphore, 2);
+  EXPECT_EQ(hand_over(SingleLane{}, semaphore, next, false, kSecond, [](std::uint8_t*) {}), 0U);
+  EXPECT_EQ(next, 3U);
+}
+
 }  // namespace
 }  // namespace offload::kernels::packets
