@@ -1,10 +1,15 @@
 #include "net/unix_socket.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -35,6 +40,27 @@ TEST(UnixSocket, TakesTheFileOfOneThatIsGoneAndOfNoOther) {
   std::ofstream(file) << "somebody's";
   EXPECT_EQ(support::thrown_by([&] { (void)listen_unix(file, 1); }).code(),
             core::ErrorCode::in_use);
+}
+
+// A connection to it is not refused, but has no place: that is no sign of a listener that is gone.
+TEST(UnixSocket, LeavesAListenerWithAFullQueueAlone) {
+  const support::TempDir directory;
+  const std::string path = directory.file("door");
+  const core::Fd busy = listen_unix(path, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  path.copy(name.sun_path, sizeof name.sun_path - 1);
+  std::vector<core::Fd> waiting;
+  int result = 0;
+  while (result == 0 && waiting.size() < 16) {
+    waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    result = ::connect(waiting.back().get(), reinterpret_cast<const sockaddr*>(&name), sizeof name);
+  }
+  ASSERT_EQ(result, -1);
+  ASSERT_EQ(errno, EAGAIN);
+  EXPECT_EQ(support::thrown_by([&] { (void)listen_unix(path, 1); }).code(),
+            core::ErrorCode::in_use);
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0);
 }
 
 TEST(UnixSocket, APathHasBounds) {
