@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <climits>
 #include <memory>
 
 #include "channel/channel_memory.hpp"
@@ -24,13 +25,14 @@ constexpr std::uint32_t kTcpLongest = 300'000;
 /// A data connection, and the peer's socket.
 class TcpData : public testing::Test {
  protected:
-  void start(std::uint32_t initial_credits) {
+  void start(std::uint32_t initial_credits) { start(initial_credits, channel_); }
+  void start(std::uint32_t initial_credits, channel::ChannelMemory& channel) {
     connection_.reset();
     std::array<int, 2> fds{};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()), 0);
     peer_ = core::Fd(fds[1]);
     TcpDataEndpoint endpoint{TcpStream(core::Fd(fds[0]))};
-    connection_ = endpoint.start(engine_, channel_.endpoint().view, handler_, initial_credits);
+    connection_ = endpoint.start(engine_, channel.endpoint().view, handler_, initial_credits);
   }
   static Bytes message(std::uint64_t sequence, const Bytes& payload, std::uint16_t count = 0) {
     Bytes bytes(kDataHeaderSize);
@@ -131,6 +133,19 @@ TEST_F(TcpData, SendsWaitForRoom) {
   EXPECT_LT(handler_.sent, kTcpDepth) << "more than the socket has room for";
   EXPECT_EQ(read_all(expected.size()), expected);
   EXPECT_EQ(handler_.sent, kTcpDepth);
+}
+
+// Each message has two pieces, a header and a payload.
+TEST_F(TcpData, MoreMessagesAreSentThanACallTakesPieces) {
+  channel::ChannelMemory deep{0, IOV_MAX, 64, -1};
+  start(0, deep);
+  const Bytes payload = random_bytes(10, 1);
+  for (std::uint32_t i = 0; i < IOV_MAX; ++i) connection_->post_send({i, 10, 0}, payload.data());
+  const Bytes all = read_all(IOV_MAX * (kDataHeaderSize + 10));
+  EXPECT_EQ(Bytes(all.end() - 10, all.end()), payload);
+  EXPECT_EQ(handler_.sent, IOV_MAX);
+  EXPECT_EQ(connection_->failure(), nullptr);
+  connection_.reset();  // before its channel
 }
 
 TEST_F(TcpData, AnAnswerIsTakenOnceItsRequestIsSent) {

@@ -183,6 +183,10 @@ TEST_F(TlsStream, AFirstMessageThatComesInParts) {
   }
   pass(to_server_, part(at, first.size()));
   EXPECT_EQ(names_a_key(server_->fd(), *servers_), true);
+  int low = 0;
+  socklen_t size = sizeof low;
+  ASSERT_EQ(::getsockopt(server_->fd(), SOL_SOCKET, SO_RCVLOWAT, &low, &size), 0);
+  EXPECT_EQ(low, 1) << "those that follow are shorter, and have to wake the server too";
   EXPECT_TRUE(shake_hands());
 }
 
