@@ -7,6 +7,7 @@
 #include "kernels/services.hpp"
 #include "tests/backend/host_processor.hpp"
 #include "tests/backend/served_channel.hpp"
+#include "tests/support/readable.hpp"
 
 /// The thread that serves a channel in batches, with a processor that does what the test says.
 namespace offload::backend {
@@ -98,6 +99,26 @@ TEST_F(Worker, ABatchThatDoesNotEndIsNoSignOfLife) {
   const auto before = worker_->heartbeat();
   EXPECT_TRUE(channel_.await());
   EXPECT_TRUE(eventually([&] { return worker_->heartbeat() != before; }));
+}
+
+// Nothing wakes the thread when a batch has ended.
+TEST_F(Worker, LooksWhileABatchIsUnderWay) {
+  orders_.hold = true;
+  start();
+  post(10);
+  constexpr std::uint32_t kMoreThanWakeUps = 10'000;  // it sleeps for a second at most
+  EXPECT_TRUE(eventually([&] { return orders_.looks > kMoreThanWakeUps; }));
+}
+
+// Nothing is launched for it, but the server waits for its refusal.
+TEST_F(Worker, ARefusalAloneWakesTheServer) {
+  start();
+  channel::Waiter waiter = channel_.channel_memory.endpoint().waiter;
+  waiter.arm();
+  channel_.forge({}, kLongest + 1, 0);
+  constexpr int kMilliseconds = 20'000;
+  EXPECT_TRUE(support::is_readable(waiter.fd(), kMilliseconds));
+  EXPECT_EQ(orders_.launched, 0U);
 }
 
 TEST_F(Worker, StopsWhileABatchDoesNotEndAndSaysSo) {

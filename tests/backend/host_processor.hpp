@@ -22,6 +22,7 @@ struct Orders {
   std::atomic<bool> spoil{false};  ///< answers are invalid
   std::atomic<std::uint32_t> launched{0};
   std::atomic<std::uint32_t> most_messages{0};  ///< of a batch
+  std::atomic<std::uint32_t> looks{0};
 };
 
 /// A processor on the thread that polls it: a batch is in progress until it was polled twice.
@@ -61,6 +62,7 @@ class HostProcessor final : public BatchProcessor {
 
   State look(std::uint32_t i) override {
     Slot& slot = slots_[i];
+    ++orders_->looks;
     if (orders_->hold || slot.looks++ == 0) return State::running;
     slot.looks = kNotRunning;
     if (orders_->fail_batch) return State::failed;

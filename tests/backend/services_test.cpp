@@ -90,6 +90,11 @@ TEST(ServiceModule, AModuleOfAnotherVersion) {
                  {"version 4711", "version " + std::to_string(kernels::kServiceInterface)});
 }
 
+TEST(ServiceModule, AModuleWithOtherMembers) {
+  expect_refused([] { ServiceModule(module("test_other_size")); }, ErrorCode::unsupported_version,
+                 {"test_other_size.so"});
+}
+
 TEST(ServiceModule, ANameThatNobodyCouldSay) {
   expect_refused([] { ServiceModule(module("test_bad_name")); }, ErrorCode::invalid_value,
                  {"test_bad_name.so", "a-z, 0-9"});
@@ -141,6 +146,8 @@ TEST(ServiceObjects, AResponseThatIsTooLongIsRefusedBeforeItIsServed) {
   expect_refused([&] { objects.find("shifted", kernels::make_layout(1, 100)); },
                  ErrorCode::invalid_value,
                  {"answers 49 bytes to a request of 39", "at most 48 are allowed"});
+  expect_refused([&] { objects.find("shifted", kernels::make_layout(1, 100, 109)); },
+                 ErrorCode::invalid_value, {"answers 110 bytes to a request of 100"});
   EXPECT_NO_THROW(objects.find("shifted", kernels::make_layout(1, 100, 110)));
 }
 
