@@ -29,7 +29,7 @@ using Counts = std::vector<std::uint64_t>;
 class AcceptorTest : public testing::Test {
  protected:
   void open(std::size_t threads, int first_reserved_fd = 1 << 20, const ClientLimits& limits = {},
-            bool tls = false, std::vector<net::AddressRange> proxies = {}) {
+            bool tls = false, std::vector<net::AddressRange> proxies = {}, int port_count = 1) {
     const auto retries = std::make_shared<RetryState>(threads);
     for (std::uint32_t i = 0; i < threads; ++i) {
       IoThread::Config config{
@@ -41,10 +41,12 @@ class AcceptorTest : public testing::Test {
                       1, channel::Wakeup::none, {i, kDepth, kLongest, -1}})));
       threads_.back()->start();
     }
-    core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), kBacklog);
-    address_ = net::local_address(listener.get());
     std::vector<Acceptor::Port> ports;
-    ports.push_back({std::move(listener), threads_});
+    for (int i = 0; i < port_count; ++i) {
+      core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), kBacklog);
+      address_ = net::local_address(listener.get());
+      ports.push_back({std::move(listener), threads_});
+    }
     acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd, limits, tls,
                                                 waiting_, std::move(proxies)});
   }
@@ -211,6 +213,27 @@ TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {
   EXPECT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
   EXPECT_EQ(acceptor_->next_tick(), core::TimePoint::max());
   EXPECT_TRUE(acceptor_->has_room());
+}
+
+// A client at the last port does not have the thread try again and again.
+TEST_F(AcceptorTest, EachPortWaitsWhileThereAreNoDescriptors) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer takes descriptors itself, to look at the type of an object";
+#endif
+  open(1, 1 << 20, {}, false, {}, 2);
+  const core::Fd client = connect();
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool paused = support::eventually([&] {
+    return engine_.run_once(core::TimePoint{}), acceptor_->next_tick() != core::TimePoint::max();
+  });
+  const bool worked = engine_.run_once(core::Clock::now() + std::chrono::milliseconds(20));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(paused);
+  EXPECT_FALSE(worked);
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
 }
 
 TEST_F(AcceptorTest, WhoWasAcceptedIsDrainedThoughNotTakenYet) {
