@@ -1,0 +1,130 @@
+#include "apps/worker/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comch/session/server_session.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace offload::worker {
+namespace {
+
+using comch::AttachedWorker;
+using comch::WorkerId;
+
+constexpr const char* kFirst = "0000:01:00.0";
+constexpr const char* kSecond = "0000:02:00.0";
+constexpr std::uint32_t kSlots = 4;
+constexpr std::uint32_t kLongest = 1000;
+
+/// A program with a worker for each of two GPUs, which a back end on the CPU does not look for, and
+/// their server, on the test's thread.
+class ProgramTest : public testing::Test, comch::ServerSession::Observer {
+ protected:
+  ProgramTest() {
+    options_.comch = "unix:" + dir_.file("comch");
+    options_.backend = "cpu";
+    options_.gpu_pci_addresses = {kFirst, kSecond};
+  }
+  ~ProgramTest() override {
+    if (!status_.valid()) return;
+    for (const AttachedWorker& worker : attached_) session_->release(worker.id);
+    ends();
+  }
+
+  void start(std::size_t most_workers) {
+    session_.emplace(engine_, comch::Address::parse(options_.comch),
+                     comch::ServerSession::Offer{{-1},
+                                                 kSlots,
+                                                 kLongest,
+                                                 kernels::kLongestDigest,
+                                                 {"echo"},
+                                                 core::seconds(1),
+                                                 most_workers},
+                     static_cast<comch::ServerSession::Observer&>(*this));
+    program_.emplace(options_, signals_);
+    status_ = std::async(std::launch::async, [this] { return program_->run(); });
+  }
+  template <class Condition>
+  bool turn_until(Condition condition) {
+    return support::eventually(condition, [this] {
+      engine_.run_once(core::Clock::now() + std::chrono::milliseconds(1));
+      if (engine_.now() >= session_->next_tick()) session_->tick(engine_.run_time());
+    });
+  }
+  bool ends() {
+    return turn_until(
+        [this] { return status_.wait_for(core::Duration{}) == std::future_status::ready; });
+  }
+  /// Waits for the next attachment; returns whether it is that of the first GPU.
+  bool next_is_the_first() {
+    const auto has = [this](const char* gpu) {
+      return log_.has(std::string(gpu) + ": session 1: attached");
+    };
+    const bool had_first = has(kFirst);
+    const bool had_second = has(kSecond);
+    EXPECT_TRUE(turn_until([&] { return has(kFirst) != had_first || has(kSecond) != had_second; }))
+        << log_.text();
+    return has(kFirst) != had_first;
+  }
+
+  support::LogCapture log_;
+  support::TempDir dir_;
+  core::Signals signals_{core::Hangup::rereads};
+  Options options_;
+  progress::Engine engine_;
+  std::optional<comch::ServerSession> session_;
+  std::optional<Program> program_;
+  std::vector<AttachedWorker> attached_;
+  std::future<ExitStatus> status_;
+
+ private:
+  void on_worker_attached(AttachedWorker worker) override {
+    attached_.push_back(std::move(worker));
+  }
+  void on_worker_leaving(WorkerId worker) override { session_->release(worker); }
+  void on_worker_lost(WorkerId, comch::WorkerLoss) override {}
+  void on_shutdown_requested() override {}
+};
+
+TEST_F(ProgramTest, TheWorstStatusOfItsWorkersCounts) {
+  start(1);  // one after the other
+  for (int i = 0; i < 2; ++i) {
+    const bool is_first = next_is_the_first();
+    const WorkerId worker = attached_.back().id;
+    if (is_first) {
+      session_->refuse(worker, protocol::Refusal::worker_failed, "as the test says");
+    } else {
+      session_->release(worker);
+    }
+  }
+  ASSERT_TRUE(ends()) << log_.text();
+  EXPECT_EQ(status_.get(), ExitStatus::failed);
+}
+
+TEST_F(ProgramTest, ItsWorkersShareTheMemory) {
+  const std::uint64_t bytes =
+      kernels::make_layout(kSlots, kLongest, kernels::kLongestDigest).bytes();
+  options_.max_memory = 2 * bytes;
+  start(2);
+  ASSERT_TRUE(turn_until([&] { return attached_.size() == 2; })) << log_.text();
+}
+
+TEST_F(ProgramTest, EachOfItsWorkersHasItsPartOfTheMemoryAlone) {
+  const std::uint64_t bytes =
+      kernels::make_layout(kSlots, kLongest, kernels::kLongestDigest).bytes();
+  options_.max_memory = 2 * bytes - 2;
+  start(2);
+  ASSERT_TRUE(ends()) << log_.text();
+  EXPECT_EQ(status_.get(), ExitStatus::failed);
+  EXPECT_TRUE(attached_.empty());
+}
+
+}  // namespace
+}  // namespace offload::worker
