@@ -95,6 +95,16 @@ TEST_F(LocalPathTest, WhatIsChosenIsTaken) {
             "port 1 of fake0 has no partition 0x8003; it has 0xffff 0x0001 0x8002");
 }
 
+// Two limited members of a partition cannot communicate.
+TEST_F(LocalPathTest, OfTwoEntriesOfAPartitionTheOneThatIsNamedIsTaken) {
+  fake().pkeys = {0x0001, 0x8001};
+  PathChoice choice;
+  choice.pkey = 0x8001;
+  EXPECT_EQ(path_of("10.0.0.1", choice)->pkey_index, 1);
+  choice.pkey = 0x0001;
+  EXPECT_EQ(path_of("10.0.0.1", choice)->pkey_index, 0);
+}
+
 TEST_F(LocalPathTest, TheSystemSaysTheRest) {
   const support::TempDir defaults;
   const auto folder = std::filesystem::path(defaults.path()) / "fake0/ports/1";

@@ -148,6 +148,23 @@ TEST_F(EntryReaderTest, ALengthOfNoneAndInlineDataThatIsTooLong) {
   }
 }
 
+TEST_F(EntryReaderTest, InlineDataFillsTheSegmentsOfItsEntry) {
+  const LocalBuffer buffers[] = {{1, 4, 2}, {1, 4, 2}};
+  for (const std::uint32_t length : {0x8000'000cU, 0x8000'000dU}) {
+    EntryReader reader(queues_.send);
+    wire::SendState state;
+    wire::SendWork work;
+    work.opcode = Opcode::send;
+    work.buffers = buffers;
+    work.buffer_count = 2;
+    ASSERT_EQ(wire::post_send(queues_.send, state, work), wire::Posted::done);
+    queues_.send.ring.at(0, 1).words[0] = wire::big_endian(length);
+    wire::publish(queues_.send, state);
+    ASSERT_TRUE(reader.look());
+    EXPECT_EQ(reader.read(entry_, inline_.data()), length == 0x8000'000dU) << length;
+  }
+}
+
 /// Readings of one entry that a test has changed.
 class ChangedEntryTest : public EntryReaderTest {
  protected:
