@@ -49,6 +49,15 @@ TEST(Merge, AddsCountersAndComputesRatesAnew) {
             "whole time");
 }
 
+TEST(Merge, ErrorsOfTwoProcessesOfOneHostAreAddedUp) {
+  Result one = sample_result({sample_run()}, "host-1");
+  Result other = sample_result({other_run()}, "host-1");
+  one.runs[0].errors = {{"closed", 4}, {"mismatch", 1}};
+  other.runs[0].errors = {{"mismatch", 2}};
+  EXPECT_EQ(merge({one, other}).result.runs.at(0).errors,
+            (decltype(report::Run::errors){{"host-1: closed", 4}, {"host-1: mismatch", 3}}));
+}
+
 TEST(Merge, PercentilesAreThoseOfAllLatencies) {
   const report::Run run =
       merge({sample_result({sample_run()}, "a"), sample_result({other_run()}, "b")}).result.runs[0];
