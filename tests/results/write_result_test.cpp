@@ -23,20 +23,6 @@ TEST(WriteResult, IsOfFormatOne) {
   EXPECT_EQ(run.at("errors"), nlohmann::json::object());
 }
 
-TEST(WriteResult, HasFurtherMembersWhereThereAreValues) {
-  results::Run run = sample_run();
-  run.tx_wire_rate_gib_s = 0.75;
-  run.datagrams = Counts{{"lost", 2}};
-  run.requests = Counts{};
-  const auto written = nlohmann::json::parse(result_text(sample_result({run, sample_run()})));
-  const auto& first = written.at("runs").at(0);
-  EXPECT_EQ(first.at("tx_wire_rate_gib_s"), 0.75);
-  EXPECT_EQ(first.at("datagrams").at("lost"), 2);
-  EXPECT_TRUE(first.at("requests").is_null());
-  EXPECT_FALSE(first.contains("client_busy"));
-  EXPECT_FALSE(written.at("runs").at(1).contains("datagrams"));
-}
-
 TEST(WriteResult, AStatisticThatTooFewLatenciesHoldIsNull) {
   results::Run run = sample_run();
   run.connect_time_us = latency_of({});
