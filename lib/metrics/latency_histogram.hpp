@@ -21,11 +21,12 @@ class LatencyHistogram {
   /// 432 KiB, and record() would take some 4 ns more where its buckets are not in the first cache.
   static constexpr unsigned kSignificantDigits = 2;
 
-  /// Counts one latency; a negative one counts as 0, but a monotonic clock yields none.
-  void record(std::chrono::nanoseconds latency) noexcept {
+  /// Counts `count` equal latencies, at least one; a negative one counts as 0, but a monotonic
+  /// clock yields none.
+  void record(std::chrono::nanoseconds latency, std::uint64_t count = 1) noexcept {
     const auto value = latency.count() > 0 ? static_cast<std::uint64_t>(latency.count()) : 0;
-    ++buckets_[bucket_of(value)];
-    ++count_;
+    buckets_[bucket_of(value)] += count;
+    count_ += count;
     if (value < min_) min_ = value;
     if (value > max_) max_ = value;
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -125,6 +126,18 @@ TEST(LatencyHistogram, MergedIsAsIfRecordedInOne) {
   for (const double quantile : {0.01, 0.5, 0.9, 0.99, 0.999}) {
     EXPECT_EQ(left.percentile(quantile), all.percentile(quantile)) << quantile;
   }
+}
+
+TEST(LatencyHistogram, ManyEqualOnesAreAsIfEachWasRecorded) {
+  const auto together = std::make_unique<LatencyHistogram>();
+  const auto each = std::make_unique<LatencyHistogram>();
+  for (const std::uint64_t count : {1U, 7U, 100U}) {
+    const std::chrono::nanoseconds latency(1000 * count);
+    together->record(latency, count);
+    for (std::uint64_t i = 0; i < count; ++i) each->record(latency);
+  }
+  EXPECT_EQ(together->count(), 108U);
+  EXPECT_EQ(together->summary(), each->summary());
 }
 
 TEST(LatencyHistogram, MergingAnEmptyOneChangesNothing) {

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "protocol/other_protocols.hpp"
 
@@ -15,11 +14,6 @@ using protocol::FrameView;
 using protocol::MessageId;
 using protocol::Refusal;
 
-bool is_response(std::uint32_t id) noexcept {
-  return id == static_cast<std::uint32_t>(MessageId::client_response) ||
-         id == static_cast<std::uint32_t>(MessageId::client_request);
-}
-
 std::size_t longest_of(const Expected& expected) noexcept {
   return expected.length == Expected::kAnyLength ? kLongestMessage : expected.length;
 }
@@ -27,18 +21,6 @@ std::size_t longest_of(const Expected& expected) noexcept {
 FrameView parse(std::span<const std::byte> stream, const Expected& expected) noexcept {
   return protocol::parse_frame(
       stream, static_cast<std::uint32_t>(std::max(longest_of(expected), kMaxErrorLength)));
-}
-
-bool is_right_length(std::size_t length, const Expected& expected) noexcept {
-  return length == expected.length ||
-         (expected.length == Expected::kAnyLength && length <= kLongestMessage);
-}
-
-bool is_right(std::span<const std::byte> payload, const Expected& expected) noexcept {
-  // No bytes may be expected, or none in particular, which memcmp does not allow.
-  return is_right_length(payload.size(), expected) &&
-         (expected.bytes == nullptr ||
-          std::memcmp(payload.data(), expected.bytes, payload.size()) == 0);
 }
 
 /// The first bytes from `offset` on, in hexadecimal.
@@ -123,8 +105,7 @@ Refusal code_of(std::span<const std::byte> payload) noexcept {
 }
 
 /// Does the work of judge() for a stream that does not begin with a right response.
-[[gnu::noinline]] FrameCheck judge_other(std::span<const std::byte> stream,
-                                         const Expected& expected) noexcept {
+FrameCheck judge_other(std::span<const std::byte> stream, const Expected& expected) noexcept {
   const FrameView view = parse(stream, expected);
   switch (view.state) {
     case FrameView::State::bad: return {FrameCheck::State::wrong, 0, kind_of_bad(view.reason)};
@@ -141,15 +122,8 @@ Refusal code_of(std::span<const std::byte> payload) noexcept {
 }  // namespace
 
 FrameCheck judge(std::span<const std::byte> stream, const Expected& expected) noexcept {
-  if (stream.size() >= protocol::kFrameHeaderSize) [[likely]] {
-    const auto header = FrameHeader::load(stream.data());
-    const auto arrived = stream.subspan(protocol::kFrameHeaderSize);
-    if (is_response(header.msg_id) && header.length <= arrived.size() &&
-        header.wire_size == protocol::kFrameHeaderSize + header.length &&
-        is_right(arrived.first(header.length), expected)) {
-      return {FrameCheck::State::right, protocol::kFrameHeaderSize + header.length};
-    }
-  }
+  const std::size_t size = right_frame(stream, expected);
+  if (size != 0) return {FrameCheck::State::right, size};
   return judge_other(stream, expected);
 }
 

@@ -84,40 +84,15 @@ std::uint32_t Flow::choose() noexcept {
   return share_.pool.first_of(size_class) + variant;
 }
 
-void Flow::begin_pending(Pending& request, std::uint32_t number) {
-  const core::TimePoint intended =
-      is_open_loop() ? share_.pacer->take(now_, *share_.interval) : now_;
-  request = {now_, intended, number};
-}
-
-void Flow::count_answer() noexcept {
-  Interval& interval = *share_.interval;
-  ++interval.answered;
-  if (share_.sending_ended) [[unlikely]]
-    ++interval.answered_after_end;
-  interval.last_answer = now_;
-  if (!share_.thinking) [[likely]]
-    return;
+void Flow::begin_thinking() noexcept {
   ++thinking_;
   share_.thinking->begin(*this, now_);
 }
 
-bool Flow::take_right(const Pending& request, std::uint64_t count) {
-  Interval& interval = *share_.interval;
-  count_answer();
-  interval.service.record(now_ - request.sent);
-  if (is_open_loop()) share_.pacer->record_response(now_ - request.intended, interval);
-  const auto& deadline = share_.plan.deadline;
-  if (deadline && now_ - request.intended > *deadline) [[unlikely]] {
-    log(request, ErrorKind::late);
-    return count_error(ErrorKind::late, 1, count,
-                       [] { return "the response came after --deadline"; });
-  }
-  ++interval.valid;
-  if (share_.sending_ended) [[unlikely]]
-    ++interval.valid_after_end;
-  log(request, std::nullopt);
-  return true;
+bool Flow::count_late(const Pending& request, std::uint64_t count) {
+  log(request, ErrorKind::late);
+  return count_error(ErrorKind::late, 1, count,
+                     [] { return "the response came after --deadline"; });
 }
 
 /// Counts what went wrong with `count` requests. Returns whether to go on, which ends here unless
@@ -138,9 +113,7 @@ bool Flow::count_error(ErrorKind kind, std::uint64_t count, std::uint64_t reques
   return false;
 }
 
-void Flow::log(const Pending& request, std::optional<ErrorKind> error) {
-  if (!share_.log.on()) [[likely]]
-    return;
+void Flow::add_to_log(const Pending& request, std::optional<ErrorKind> error) {
   share_.log.add({request.intended, request.sent, now_, number_,
                   share_.pool.request_length(request.number), error});
 }

@@ -65,14 +65,48 @@ class Flow : public core::ListNode<Flow> {
   [[nodiscard]] std::uint32_t left_in_order() const noexcept {
     return share_.pool.size() - next_in_order_;
   }
-  void begin_pending(Pending& request, std::uint32_t number);
-
-  void count_answer() noexcept;
+  // Inline, as they are most of the work on a request:
+  void begin_pending(Pending& request, std::uint32_t number) {
+    request = {now_, is_open_loop() ? share_.pacer->take(now_, *share_.interval) : now_, number};
+  }
+  void count_answer(std::uint64_t count = 1) noexcept {
+    Interval& interval = *share_.interval;
+    interval.answered += count;
+    if (share_.sending_ended) [[unlikely]]
+      interval.answered_after_end += count;
+    interval.last_answer = now_;
+    if (share_.thinking) [[unlikely]]
+      begin_thinking();
+  }
   /// Counts the right response to request number `count` of this flow. Returns whether to go on.
-  bool take_right(const Pending& request, std::uint64_t count);
+  bool take_right(const Pending& request, std::uint64_t count) {
+    Interval& interval = *share_.interval;
+    count_answer();
+    interval.service.record(now_ - request.sent);
+    if (is_open_loop()) share_.pacer->record_response(now_ - request.intended, interval);
+    const auto& deadline = share_.plan.deadline;
+    if (deadline && now_ - request.intended > *deadline) [[unlikely]]
+      return count_late(request, count);
+    count_valid(1);
+    log(request, std::nullopt);
+    return true;
+  }
+  /// Returns whether right responses need no look at each one, so that take_equal() may be used.
+  [[nodiscard]] bool may_take_equal() const noexcept {
+    return !is_open_loop() && !share_.thinking && !share_.plan.deadline && !share_.log.on();
+  }
+  /// Does what take_right() does for `count` requests that were sent together, at `sent`.
+  void take_equal(core::TimePoint sent, std::uint64_t count) noexcept {
+    count_answer(count);
+    share_.interval->service.record(now_ - sent, count);
+    count_valid(count);
+  }
   bool count_error(ErrorKind kind, std::uint64_t count, std::uint64_t request,
                    const Describe& what);
-  void log(const Pending& request, std::optional<ErrorKind> error);
+  void log(const Pending& request, std::optional<ErrorKind> error) {
+    if (share_.log.on()) [[unlikely]]
+      add_to_log(request, error);
+  }
 
   /// Sends until as many are in flight as may be, or the socket takes no more. Returns whether it
   /// took all.
@@ -99,6 +133,15 @@ class Flow : public core::ListNode<Flow> {
   std::string name_;
 
  private:
+  void count_valid(std::uint64_t count) noexcept {
+    share_.interval->valid += count;
+    if (share_.sending_ended) [[unlikely]]
+      share_.interval->valid_after_end += count;
+  }
+  void begin_thinking() noexcept;
+  bool count_late(const Pending& request, std::uint64_t count);
+  void add_to_log(const Pending& request, std::optional<ErrorKind> error);
+
   std::uint64_t random_;
   std::uint32_t number_;
   std::uint32_t next_in_order_ = 0;

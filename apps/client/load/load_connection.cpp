@@ -186,22 +186,49 @@ bool LoadConnection::receive_responses() {
 }
 
 void LoadConnection::check_responses() {
+  const bool may_take_equal = this->may_take_equal();
   while (!received_.bytes().empty()) {
     if (in_flight() == 0) return take_unasked();
+    if (may_take_equal && complete_equal()) continue;
     const Pending& request = pending(completed_);
     const Expected& expected = share_.pool.response(request.number);
+    if (const std::size_t size = right_frame(received_.bytes(), expected); size != 0) [[likely]] {
+      if (!complete_right(request, size)) return;
+      continue;
+    }
     const FrameCheck verdict = judge(received_.bytes(), expected);
     if (verdict.state == FrameCheck::State::incomplete) return;
-    const bool goes_on = verdict.state == FrameCheck::State::right
-                             ? complete_right(request, verdict)
-                             : complete_wrong(request, verdict);
-    if (!goes_on) return;
+    if (!complete_wrong(request, verdict)) return;
   }
 }
 
+/// Completes the oldest requests in flight that were sent together, as far as their responses are
+/// there and right. Returns whether there was one.
+bool LoadConnection::complete_equal() {
+  const TimePoint sent = pending(completed_).sent;
+  const std::uint64_t first = completed_;
+  const auto bytes = received_.bytes();
+  std::size_t taken = 0;
+  for (; completed_ != sent_; ++completed_) {
+    const Pending& request = pending(completed_);
+    if (request.sent != sent) break;
+    const std::size_t size =
+        right_frame(bytes.subspan(taken), share_.pool.response(request.number));
+    if (size == 0) break;
+    taken += size;
+  }
+  const std::uint64_t count = completed_ - first;
+  if (count == 0) return false;
+  received_.consume(taken);
+  told_why_ = false;
+  share_.in_flight -= count;
+  take_equal(sent, count);
+  return true;
+}
+
 /// These two complete the oldest request in flight. They return whether to read on.
-bool LoadConnection::complete_right(const Pending& request, const FrameCheck& verdict) {
-  received_.consume(verdict.size);
+bool LoadConnection::complete_right(const Pending& request, std::size_t size) {
+  received_.consume(size);
   told_why_ = false;
   ++completed_;
   --share_.in_flight;

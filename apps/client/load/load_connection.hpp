@@ -53,7 +53,8 @@ class LoadConnection final : progress::EventHandler, public Flow {
 
   bool receive_responses();
   void check_responses();
-  bool complete_right(const Pending& request, const FrameCheck& verdict);
+  bool complete_equal();
+  bool complete_right(const Pending& request, std::size_t size);
   bool complete_wrong(const Pending& request, const FrameCheck& verdict);
   void take_unasked();
 

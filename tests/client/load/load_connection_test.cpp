@@ -1,5 +1,6 @@
 #include "apps/client/load/load_connection.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "tests/client/load/load_fixture.hpp"
@@ -89,6 +90,51 @@ TEST(LoadConnection, AMismatchNamesThreadAndRequest) {
       << running.fault();
   EXPECT_EQ(result.valid, 3U);
   EXPECT_EQ(result.answered, 4U);
+}
+
+// They are counted together up to the wrong one, and the rest of a frame is awaited.
+TEST(LoadConnection, ResponsesThatComeTogetherAreCheckedOneByOne) {
+  const auto pool = random_pool(32, Service::reverse);
+  for (const std::size_t wrong : {0U, 5U, 7U, 8U}) {
+    auto plan = plan_of(8, 8);
+    plan.stop_on_error = false;
+    RunningLoad running(plan, pool);
+    Bytes all;
+    for (std::size_t i = 0; i < 8; ++i) {
+      auto response = reversed(running.server().read_request());
+      if (i == wrong) response[31] ^= std::byte{1};
+      const auto frame = protocol::make_frame(MessageId::client_response, response);
+      all.insert(all.end(), frame.begin(), frame.end());
+    }
+    const std::span<const std::byte> bytes(all);
+    ASSERT_TRUE(running.server().write(bytes.first(7 * 44 + 20)));
+    ASSERT_TRUE(running.server().write(bytes.subspan(7 * 44 + 20)));
+    const auto& result = running.finish();
+    EXPECT_EQ(result.answered, 8U);
+    EXPECT_EQ(result.valid, wrong < 8 ? 7U : 8U);
+    EXPECT_EQ(result.service.count(), result.valid);
+    EXPECT_EQ(result.errors.of(ErrorKind::mismatch), wrong < 8 ? 1U : 0U);
+    if (wrong < 8) {
+      EXPECT_EQ(running.fault().rfind(fmt::format("thread 7, request {}: ", wrong), 0), 0U);
+    }
+  }
+}
+
+TEST(LoadConnection, ResponsesThatComeTogetherHaveTheirOwnLatencies) {
+  const auto pool = random_pool(32, Service::echo);
+  RunningLoad running(plan_of(3, 2), pool);
+  const auto first = running.server().read_request();
+  const auto second = running.server().read_request();
+  EXPECT_FALSE(running.server().read_more(30ms));
+  running.server().respond(first);  // so the third is sent 30 ms after the second
+  const auto third = running.server().read_request();
+  auto both = protocol::make_frame(MessageId::client_response, second);
+  const auto last = protocol::make_frame(MessageId::client_response, third);
+  both.insert(both.end(), last.begin(), last.end());
+  ASSERT_TRUE(running.server().write(both));
+  const auto& result = running.finish();
+  EXPECT_EQ(result.valid, 3U);
+  EXPECT_GE(result.service.max() - result.service.min(), 29ms);
 }
 
 // Requests differ, so a response to a neighbouring one cannot pass.
