@@ -185,8 +185,8 @@ def test_the_lines_of_the_csv_add_up(runs, name):
         for kind in KINDS:
             for figure in ("p50", "p99", "max"):
                 text = line[f"{kind.partition('_')[0]}_{figure}_us"]
-                if run[f"{kind}_us"] is None:
-                    assert text == ""
+                if run[f"{kind}_us"] is None or interval[f"{kind}_us"][figure] is None:
+                    assert text == ""  # the last interval of a slow machine has few latencies
                 else:
                     assert float(text) == pytest.approx(interval[f"{kind}_us"][figure], abs=1e-3)
     highest = max(float(line["service_max_us"]) for line in lines)
