@@ -30,10 +30,10 @@ def counted(monkeypatch):
     with_programs.close()
 
 
-@pytest.mark.parametrize("size", [0, 64, 256, 4096])
-def test_nothing_is_allocated_per_message(counted, size):
+@pytest.mark.parametrize("size, options", [(0, ()), (64, ()), (256, ()), (4096, ()), (64, ("--slow-request", "1h"))])
+def test_nothing_is_allocated_per_message(counted, size, options):
     stage, allocations = counted
-    server, _ = stage.pair("--threads", 2, "--max-message-length", 4096)
+    server, _ = stage.pair("--threads", 2, "--max-message-length", 4096, *options)
     wires = [Wire(server.port) for _ in range(4)]
     requests = payloads(200, size)
     for _ in range(3):
