@@ -24,6 +24,10 @@ function(offload_install program component summary)
   add_dependencies(installed-${component} ${program})
   install(FILES ${PROJECT_SOURCE_DIR}/deploy/completion/offload RENAME ${program} COMPONENT ${component}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${PROJECT_SOURCE_DIR}/deploy/completion/offload.zsh RENAME _${program} COMPONENT ${component}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+  install(FILES ${PROJECT_SOURCE_DIR}/deploy/completion/offload.fish RENAME ${program}.fish COMPONENT ${component}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
   if(NOT OFFLOAD_HELP2MAN)
     return()
   endif()

@@ -34,6 +34,8 @@ def test_each_program_has_its_page_and_completion(prefix):
     assert {"offload-server", "offload-worker", "offload-client"} <= set(programs)
     for program in programs:
         assert (prefix / "share/bash-completion/completions" / program).is_file()
+        assert (prefix / "share/zsh/vendor-completions" / f"_{program}").is_file()
+        assert (prefix / "share/fish/vendor_completions.d" / f"{program}.fish").is_file()
         page = prefix / "share/man/man1" / f"{program}.1"
         if (BUILD / "man").is_dir():  # else help2man is not installed
             text = page.read_text()
