@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/server/client_table.hpp"
@@ -17,15 +18,19 @@
 namespace offload::server {
 namespace {
 
-/// A path that takes nothing: a client sends the front of a frame.
+/// A path that takes no whole frame: a client sends the front of one.
 struct Nothing {
   bool has_room() const { return room; }
-  bool take_frames(Client&) { return true; }
+  bool take_frames(Client& client) {
+    client.connection().input().consume(std::exchange(takes, 0));
+    return true;
+  }
   void finish(Client& client) {
     client.connection().finish(gather);
     gather.reset();
   }
   bool room = true;
+  std::size_t takes = 0;  ///< bytes, once, as of frames that are whole
   net::OutputBatch gather{8, 512};
 };
 
@@ -145,6 +150,21 @@ TEST_F(HoldingClientsTest, AFrameThatDoesNotComeWholeEndsItsClient) {
   test::Received quiet;
   quiet.read(sockets_[0]);
   EXPECT_FALSE(quiet.ended);
+}
+
+// A busy client has a part of its next frame here at nearly any time.
+TEST_F(HoldingClientsTest, EachFrameHasTheWholeTime) {
+  ClientLimits limits;
+  limits.frame_timeout = std::chrono::hours(1);
+  open(limits);
+  add();
+  begin(0, 13);
+  const core::RunTime first = table_->next_deadline();
+  begin(0, 5);  // more of the same frame
+  EXPECT_EQ(table_->next_deadline(), first);
+  path_.takes = 18;
+  begin(0, 13);
+  EXPECT_GT(table_->next_deadline(), first);
 }
 
 TEST_F(HoldingClientsTest, AnIdleClientIsEnded) {

@@ -4,6 +4,7 @@
 
 #include "apps/server/io_thread.hpp"
 #include "tests/server/fixtures/client_fixture.hpp"
+#include "tests/server/fixtures/io_threads_fixture.hpp"
 #include "tests/server/fixtures/worker_fixture.hpp"
 #include "tests/support/eventually.hpp"
 
@@ -40,6 +41,21 @@ TEST(IoThreadMetrics, WhatTheWorkerRefusesIsNoResponse) {
   thread.stop();
   EXPECT_EQ(metrics->requests.value(), 2U);
   EXPECT_EQ(metrics->responses.value(), 1U);
+}
+
+using IoThreadsOfAFullChannel = test::IoThreadsFixture;
+
+TEST_F(IoThreadsOfAFullChannel, EachTurnCountsTheTimeSinceTheLastOne) {
+  open();
+  Client& client = connect();
+  const auto began = core::Clock::now();
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    test::send_request(client.socket, support::random_bytes(1000, i));
+  }
+  for (int turns = 0; turns < 100; ++turns) turn();
+  const core::Duration counted(metrics_->channel_full.value());
+  EXPECT_GT(counted, core::Duration{});
+  EXPECT_LE(counted, core::Clock::now() - began);
 }
 
 }  // namespace
