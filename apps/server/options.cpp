@@ -229,11 +229,16 @@ void add_clients(cli::CommandLine& line, ClientLimits& limits) {
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
   cli::CommandLine line("offload-server", kDescription, kFooter);
+  line.begin_group("Ports for clients");
   add_tcp(line, options);
   add_tls(line, options);
+  line.begin_group("Workers and their channels");
   add_channel(line, options);
+  line.begin_group("Time limits");
   add_times(line, options);
+  line.begin_group("Limits of clients");
   add_clients(line, options.clients);
+  line.begin_group("Operation");
   cli::add_flag(line, "--shutdown-together", options.shutdown_together,
                 "Shut down with the worker: a worker that shuts down ends the server, and the "
                 "server ends its workers, as in the reference application");

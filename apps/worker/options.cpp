@@ -197,10 +197,15 @@ std::optional<std::string> misplaced_option(const cli::CommandLine& line, const 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;
   cli::CommandLine line("offload-worker", kDescription, kFooter);
+  line.begin_group("Server");
   add_server(line, options);
+  line.begin_group("Back end");
   add_backend(line, options);
+  line.begin_group("Services");
   add_services(line, options);
+  line.begin_group("Requests by UDP");
   add_udp(line, options);
+  line.begin_group("Operation");
   telemetry::add_metrics_option(line, options.metrics);
   telemetry::add_admin_option(line, options.admin);
   cli::add_log_options(line, options.log);

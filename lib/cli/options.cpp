@@ -1,10 +1,13 @@
 #include "cli/options.hpp"
 
 #include <fmt/ranges.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "cli/nearest.hpp"
@@ -77,6 +80,42 @@ std::string unknown_word(const CLI::App& app) {
                      did_you_mean(words.front(), commands));
 }
 
+/// Returns the width to which the help is wrapped, 0: not at all. A program that reads the help
+/// through a pipe gets each option's description on one line, unless COLUMNS asks for a width.
+std::size_t help_width() {
+  constexpr std::size_t kLeast = 80;
+  constexpr std::size_t kMost = 120;
+  const char* const columns = std::getenv("COLUMNS");
+  auto width = core::parse_number<std::size_t>(columns == nullptr ? "" : columns).value_or(0);
+  winsize window{};
+  if (width == 0 && ::isatty(STDOUT_FILENO) == 1 &&
+      ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) {
+    width = window.ws_col;
+  }
+  return width == 0 ? 0 : std::clamp(width, kLeast, kMost);
+}
+
+/// Breaks the lines of the help between words. A description goes on in its column.
+std::string wrapped(const std::string& help, std::size_t width) {
+  constexpr std::size_t kDescription = 30;  // CLI11's column
+  if (width == 0) return help;
+  std::string text;
+  for (std::size_t at = 0; at < help.size();) {
+    const std::size_t end = std::min(help.find('\n', at), help.size());
+    std::string line = help.substr(at, end - at);
+    at = end + 1;
+    const std::size_t indent = line.starts_with(' ') ? kDescription : 0;
+    while (line.size() > width) {
+      const std::size_t space = line.rfind(' ', width);
+      if (space == std::string::npos || space <= indent) break;
+      text += line.substr(0, space) + '\n';
+      line = std::string(indent, ' ') + line.substr(space + 1);
+    }
+    text += line + '\n';
+  }
+  return text;
+}
+
 CLI::ValidationError refusal(const std::string& name, const std::string& text,
                              const std::string& allowed) {
   return CLI::ValidationError(name, fmt::format("'{}' is not {}", text, allowed));
@@ -103,7 +142,7 @@ std::optional<Leave> CommandLine::parse(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return Leave{0, without_last_newlines(app_->help())};
+    return Leave{0, without_last_newlines(wrapped(app_->help(), help_width()))};
   } catch (const CLI::CallForVersion& version) {
     return Leave{0, version.what()};
   } catch (const CLI::ExtrasError& error) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -180,6 +183,38 @@ TEST(Options, HelpNamesEveryOptionWithItsDefaultAndUnit) {
       EXPECT_NE(leave.text.find(part), std::string::npos) << part << " in\n" << leave.text;
     }
     EXPECT_NE(leave.text.back(), '\n');
+  }
+}
+
+TEST(Options, HelpIsWrappedAtTheWidthOfColumns) {
+  const auto lines_of = [](const char* columns) {
+    ::setenv("COLUMNS", columns, 1);
+    std::istringstream help(refused({"--help"}).text);
+    ::unsetenv("COLUMNS");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(help, line);) lines.push_back(line);
+    return lines;
+  };
+  ::unsetenv("COLUMNS");
+  const std::string whole = refused({"--help"}).text;
+  EXPECT_EQ(refused({"--help"}).text, whole);
+  std::size_t longest = 0;
+  std::string words;
+  for (const std::string& line : lines_of("40")) {
+    longest = std::max(longest, line.size());
+    std::istringstream text(line);
+    for (std::string word; text >> word;) words += word + ' ';
+  }
+  EXPECT_LE(longest, 80U);
+  EXPECT_GT(longest, 40U) << "80 at least";
+  std::string expected;
+  std::istringstream text(whole);
+  for (std::string word; text >> word;) expected += word + ' ';
+  EXPECT_EQ(words, expected) << "no word is lost";
+  for (const std::string& line : lines_of("1000")) EXPECT_LE(line.size(), 120U);
+  for (const char* wrong : {"", "wide", "0", "-5"}) {
+    EXPECT_EQ(lines_of(wrong).size(),
+              static_cast<std::size_t>(std::ranges::count(whole, '\n')) + 1);
   }
 }
 
