@@ -221,3 +221,15 @@ def test_a_dry_run_changes_nothing(fleet):
     for words in ("one.admin drain\n", "unit new restart server one\n", "unit new restart worker one\n"):
         assert words in out
     assert one.is_ready("one") and one.pids() == before
+
+
+def test_a_server_of_two_services_is_upgraded(fleet):
+    one = fleet("one")
+    options = one.folder / "server-one"
+    services = f"--listen\n{one.ports['one']}=reverse\n--listen\n{free_port()}=echo\n"
+    options.write_text(services + options.read_text().replace(f"-p\n{one.ports['one']}\n", ""))
+    for number in range(2):  # the first upgrade begins with one service
+        script = one.upgrade("--worker", "", "--step-timeout", "20")
+        out, _ = script.communicate(timeout=60)
+        assert script.returncode == 0, f"upgrade {number}: {out}"
+    assert one.builds("server") == {"new"} and one.is_ready("one")
