@@ -144,7 +144,7 @@ TEST(ServerOptions, OneLineSaysWhatIsWrong) {
       {{"--comch", "10.0.0.1:7000"}, "did you mean tcp:10.0.0.1:7000?"},
       {{"--listen", "7000=echo", "--listen", "7001=echo", "--listen", "7000=reverse"},
        "--listen: port 7000 is given twice; each service needs its own port"},
-      {{"-p", "7000", "--listen", "7000=echo"}, "--listen excludes --server-listen-port"},
+      {{"-p", "7000", "--listen", "7000=echo"}, "--server-listen-port excludes --listen"},
       {{"-p", "7000", "--metrics", "7000"}, "--metrics: 127.0.0.1:7000 is a port for clients"},
       {{"--listen", "7000=echo", "--listen-address", "::", "--metrics", "10.0.0.1:7000"},
        "--metrics: 10.0.0.1:7000 is a port for clients"},

@@ -305,10 +305,9 @@ TEST_F(ServerTest, AHangupSwitchesTheLogOfSlowRequestsOnAndOff) {
   ASSERT_TRUE(answers("five", "evif"));
   EXPECT_TRUE(eventually([this] { return log_.has("a request of 4 bytes for "); })) << log_.text();
   ASSERT_TRUE(rereads("slow-request = \"0\"\n")) << log_.text();
-  ASSERT_TRUE(answers("sevensy", "ysneves"));
+  ASSERT_TRUE(answers("sevensy", "ysneves"));  // the thread may take the new limit in this turn
   ASSERT_TRUE(answers("ten", "net"));
   EXPECT_FALSE(log_.has("a request of 3 bytes")) << log_.text();
-  EXPECT_FALSE(log_.has("a request of 7 bytes")) << log_.text();
 }
 
 TEST_F(ServerTest, AHangupSetsTheTimeLimitOfAWaitForAWorker) {
