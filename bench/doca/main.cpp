@@ -156,10 +156,10 @@ void declare(cli::CommandLine& line, Options& options) {
 
 int main(int argc, char** argv) {
   using namespace offload;
-  return core::exit_status_of("bench-doca", [&] {
+  return core::exit_status_of(OFFLOAD_PROGRAM_NAME, [&] {
     bench::Options options;
     cli::CommandLine line(
-        "bench-doca",
+        OFFLOAD_PROGRAM_NAME,
         "Compares messages by DOCA's interface with the same by the objects that "
         "the library has behind it. A ratio below 1 is the cost of the interface.");
     bench::declare(line, options);

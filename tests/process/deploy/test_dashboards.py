@@ -12,10 +12,10 @@ from harness import PATIENCE, ROOT, free_port, wait_until
 
 RULES = ROOT / "deploy/prometheus"
 DASHBOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
-# Queries that have no result while all is well.
+# Queries that have no result while all is well, and those of a worker with --udp.
 EMPTY = ('count(up{job="offload-server"} == 0)', 'count(offload_server_ready{job="offload-server"} == 0)',
          "topk(5, instance:offload_server_refusals:ratio_rate5m > 0)", "offload_server_connections_closed_total",
-         "instance:offload_server_refusals:ratio_rate5m")
+         "instance:offload_server_refusals:ratio_rate5m", "offload_udp_")
 
 
 @pytest.fixture
