@@ -50,7 +50,7 @@ class SpawnAttributes {
 /// A process and all that it starts, gone when this goes. One thread's.
 class ProcessGroup {
  public:
-  /// `process` is the first of its group, and a child of this process that nobody else waits for.
+  /// `process` is the first of its group, and a child of this process. No other code waits for it.
   explicit ProcessGroup(pid_t process) noexcept : process_(process) {}
   ProcessGroup(ProcessGroup&& other) noexcept
       : process_(std::exchange(other.process_, kNone)),
@@ -79,7 +79,7 @@ class ProcessGroup {
   bool ended_ = false;
 };
 
-/// What read_until_end() tells its caller.
+/// The functions that read_until_end() calls.
 struct OutputReader {
   std::function<void(std::span<const char>)> take;  ///< gets the output, in pieces
   std::function<void()> on_signal;  ///< the descriptor of signals is readable; may throw
