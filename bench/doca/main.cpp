@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -156,10 +157,10 @@ void declare(cli::CommandLine& line, Options& options) {
 
 int main(int argc, char** argv) {
   using namespace offload;
-  return core::exit_status_of(OFFLOAD_PROGRAM_NAME, [&] {
+  return core::exit_status_of(::program_invocation_short_name, [&] {
     bench::Options options;
     cli::CommandLine line(
-        OFFLOAD_PROGRAM_NAME,
+        ::program_invocation_short_name,
         "Compares messages by DOCA's interface with the same by the objects that "
         "the library has behind it. A ratio below 1 is the cost of the interface.");
     bench::declare(line, options);

@@ -129,9 +129,10 @@ class ServerTest : public testing::Test {
   }
   /// Returns whether it rereads the configuration, which is `text` now.
   bool rereads(const char* text) {
+    const std::size_t before = log_.text().size();
     std::ofstream(file_) << text;
     ::kill(::getpid(), SIGHUP);
-    return eventually([this] { return log_.has("were reread"); });
+    return eventually([&] { return log_.text().find("were reread", before) != std::string::npos; });
   }
 
   void turn() {
