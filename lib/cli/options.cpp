@@ -100,16 +100,24 @@ std::string wrapped(const std::string& help, std::size_t width) {
   constexpr std::size_t kDescription = 30;  // CLI11's column
   if (width == 0) return help;
   std::string text;
+  std::string rest;  // of a paragraph's last line, which goes on in the next one
   for (std::size_t at = 0; at < help.size();) {
     const std::size_t end = std::min(help.find('\n', at), help.size());
-    std::string line = help.substr(at, end - at);
+    std::string line = std::exchange(rest, {}) + help.substr(at, end - at);
     at = end + 1;
     const std::size_t indent = line.starts_with(' ') ? kDescription : 0;
+    bool is_broken = false;
     while (line.size() > width) {
       const std::size_t space = line.rfind(' ', width);
       if (space == std::string::npos || space <= indent) break;
       text += line.substr(0, space) + '\n';
       line = std::string(indent, ' ') + line.substr(space + 1);
+      is_broken = true;
+    }
+    const char next = at < help.size() ? help[at] : '\n';
+    if (is_broken && indent == 0 && (next == '-' || (next >= 'a' && next <= 'z'))) {
+      rest = line + ' ';
+      continue;
     }
     text += line + '\n';
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -216,6 +217,31 @@ TEST(Options, HelpIsWrappedAtTheWidthOfColumns) {
     EXPECT_EQ(lines_of(wrong).size(),
               static_cast<std::size_t>(std::ranges::count(whole, '\n')) + 1);
   }
+}
+
+TEST(Options, AParagraphIsWrappedAsAWhole) {
+  CommandLine line("test",
+                   "Sends requests to a server and counts the responses that it gets, one by one,\n"
+                   "--port says where, and then it\nEnds.");
+  const std::array<const char*, 2> arguments{"test", "--help"};
+  ::setenv("COLUMNS", "80", 1);
+  const auto narrow = line.parse(2, arguments.data());
+  ::unsetenv("COLUMNS");
+  ASSERT_TRUE(narrow);
+  EXPECT_TRUE(narrow->text.starts_with(
+      "Sends requests to a server and counts the responses that it gets, one by one,\n"))
+      << "a line that fits stays: " << narrow->text;
+  CommandLine long_line("test",
+                        "Sends requests to a server and counts the responses that it gets, one by "
+                        "one, in order,\n--port says where, and then it\nEnds.");
+  ::setenv("COLUMNS", "80", 1);
+  const auto carried = long_line.parse(2, arguments.data());
+  ::unsetenv("COLUMNS");
+  ASSERT_TRUE(carried);
+  EXPECT_TRUE(carried->text.starts_with(
+      "Sends requests to a server and counts the responses that it gets, one by one, in\n"
+      "order, --port says where, and then it\nEnds.\n"))
+      << carried->text;
 }
 
 TEST(Options, Version) {
