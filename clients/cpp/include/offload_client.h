@@ -41,6 +41,7 @@ enum offload_status {
   OFFLOAD_IDLE_TIMED_OUT = 22,
   OFFLOAD_TOO_MANY_CLIENTS = 23,
   OFFLOAD_TOO_MANY_OF_ADDRESS = 24,
+  OFFLOAD_TLS_REQUIRED = 25, /* the port speaks TLS, and this client does not use it */
 
   OFFLOAD_INVALID = -1,        /* an argument or option is not allowed */
   OFFLOAD_NO_MEMORY = -2,      /* of this process, or it has no descriptors left */

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kLongestError = 4096;
 
 bool is_about_the_connection(int code) noexcept {
-  return code >= OFFLOAD_OUT_OF_MEMORY && code <= OFFLOAD_TOO_MANY_OF_ADDRESS;
+  return code >= OFFLOAD_OUT_OF_MEMORY && code <= OFFLOAD_TLS_REQUIRED;
 }
 /// The server answers one request by it, and closes the connection.
 bool closes(int code) noexcept {
@@ -123,7 +123,7 @@ std::optional<Outcome> Exchange::take_error(std::span<const std::byte> payload) 
   // A request that is too long is refused by its header, before it was sent whole.
   const bool has_request = requests_.begin() != unsent_ || (offset_ != 0 && closes(code));
   if (is_about_the_connection(code) || !has_request) {
-    ending_ = {.status = code, .text = closed, .may_retry = true};
+    ending_ = {.status = code, .text = closed, .may_retry = code != OFFLOAD_TLS_REQUIRED};
   } else {
     if (closes(code)) ending_ = {.status = OFFLOAD_LOST, .text = closed, .may_retry = true};
     return pop_answered(code, {}, std::move(text));
