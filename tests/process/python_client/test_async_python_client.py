@@ -131,7 +131,10 @@ async def test_time_outs(stage):
             async for _ in client.requests([b"three", b"four"]):
                 pass
         assert error.value.unanswered == (b"three", b"four")
+        with pytest.raises(ResponseTimeout, match="within 0.05 s"):
+            await client.request(b"late", timeout=0.05)
         worker.send_signal(signal.SIGCONT)
+        assert await client.request(b"hello", timeout=PATIENCE) == b"olleh"
         client.timeout = PATIENCE
         assert await client.request(b"hello") == b"olleh"
 

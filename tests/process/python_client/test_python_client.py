@@ -28,6 +28,12 @@ def test_services_and_lengths(stage, service, answer):
         assert client.request(bytearray(b"hello")) == answer(b"hello")
 
 
+def test_an_address_as_a_url(stage):
+    server, _ = stage.pair()
+    with Client.from_url(f"offload://127.0.0.1:{server.port}", timeout=PATIENCE) as client:
+        assert client.request(b"hello") == b"olleh"
+
+
 def test_crc32c(stage):
     server, _ = stage.pair("--service", "crc32c")
     with connect(server) as client:
@@ -131,8 +137,14 @@ def test_time_outs(stage):
             list(client.requests([b"one", b"two"]))
         assert late.value.unanswered == (b"one", b"two")
         assert isinstance(late.value, TimeoutError)
+        with pytest.raises(ResponseTimeout, match="within 0.05 s"):
+            client.request(b"late", timeout=0.05)
+        with pytest.raises(ResponseTimeout, match="within 0.06 s"):
+            list(client.requests([b"late"], timeout=0.06))
         worker.send_signal(signal.SIGCONT)
         # Late responses belong to no request.
+        assert client.request(b"hello", timeout=PATIENCE) == b"olleh"
+        assert list(client.requests([b"hello"], timeout=None)) == [b"olleh"]
         client.timeout = PATIENCE
         assert client.request(b"hello") == b"olleh"
 

@@ -6,6 +6,7 @@ from .errors import (ConnectFailed, ConnectionLost, NotOwner, OffloadError, Prot
                      Refusal, RequestRefused, ResponseTimeout)
 from .tls import tls_context
 
+__version__ = "0.1.0"
 __all__ = ["AsyncClient", "Client", "ConnectFailed", "ConnectionLost", "MAX_MESSAGE_LENGTH",
            "NotOwner", "OffloadError", "ProtocolError", "Refusal", "RequestRefused",
            "ResponseTimeout", "tls_context"]

@@ -13,6 +13,8 @@ from .codec import MAX_MESSAGE_LENGTH, Payload, request_payload
 from .connection import Connection, Use
 from .errors import ConnectFailed, ConnectionLost, NotOwner, OffloadError, ResponseTimeout
 from .exchange import Iteration
+from .settings import PORT, Default, Timeout, limit, split_url
+from .tls import tls_context
 
 if TYPE_CHECKING:
     Answer = asyncio.Future[bytes]
@@ -164,7 +166,7 @@ class AsyncClient:
     add_reader(). It has the parameters and the errors of Client. A task that is cancelled disturbs
     no other one: its response is dropped when it comes."""
 
-    def __init__(self, host: str, port: int = 12345, *, timeout: Optional[float] = 30.0,
+    def __init__(self, host: str, port: int = PORT, *, timeout: Optional[float] = 30.0,
                  connect_timeout: Optional[float] = 10.0, tls: Optional[ssl.SSLContext] = None,
                  server_name: Optional[str] = None,
                  max_response_length: int = MAX_MESSAGE_LENGTH) -> None:
@@ -175,6 +177,14 @@ class AsyncClient:
         self._server_name = server_name
         self._max_response_length = max_response_length
         self._connection: Optional[_Connection] = None
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> AsyncClient:
+        """As Client.from_url(); `async with` or connect() connects it."""
+        host, port, use_tls = split_url(url)
+        if use_tls:
+            options.setdefault("tls", tls_context())
+        return cls(host, port, **options)
 
     async def __aenter__(self) -> AsyncClient:
         await self.connect()
@@ -208,21 +218,22 @@ class AsyncClient:
         if self._connection is not None:
             self._connection.close()
 
-    async def request(self, payload: Payload) -> bytes:
-        """The response to one request. Raises RequestRefused, ResponseTimeout, ConnectionLost or
-        NotOwner."""
+    async def request(self, payload: Payload, *, timeout: Timeout = Default.TIMEOUT) -> bytes:
+        """The response to one request, within `timeout`. Raises RequestRefused, ResponseTimeout,
+        ConnectionLost or NotOwner."""
         request = request_payload(payload)
-        return await self._result(request, self._submit(request))
+        return await self._result(request, self._submit(request), timeout)
 
-    def requests(self, payloads: Iterable[Payload], in_flight: int = 64) -> AsyncIterator[bytes]:
-        """The responses to requests, in their order, with up to `in_flight` of them under way. Raises
-        as request() does, and OffloadError after an exception has ended the iteration."""
+    def requests(self, payloads: Iterable[Payload], in_flight: int = 64, *,
+                 timeout: Timeout = Default.TIMEOUT) -> AsyncIterator[bytes]:
+        """The responses to requests, in their order, with up to `in_flight` of them under way.
+        `timeout` is that of each wait. Raises as request() does, and OffloadError after an exception has ended the iteration."""
         if in_flight < 1:
             raise ValueError("in_flight must be at least 1")
         iteration = Iteration()
-        return _Responses(self._pipeline(payloads, in_flight, iteration), iteration)
+        return _Responses(self._pipeline(payloads, in_flight, timeout, iteration), iteration)
 
-    async def _pipeline(self, payloads: Iterable[Payload], in_flight: int,
+    async def _pipeline(self, payloads: Iterable[Payload], in_flight: int, timeout: Timeout,
                         iteration: Iteration) -> AsyncIterator[bytes]:
         asked: Deque[Tuple[bytes, Answer]] = deque()
         try:
@@ -230,9 +241,9 @@ class AsyncClient:
                 request = request_payload(payload)
                 asked.append((request, self._submit(request, asked)))
                 if len(asked) >= in_flight:
-                    yield await self._oldest(asked)
+                    yield await self._oldest(asked, timeout)
             while asked:
-                yield await self._oldest(asked)
+                yield await self._oldest(asked, timeout)
             iteration.complete = True
         finally:
             for _, answer in asked:
@@ -240,9 +251,9 @@ class AsyncClient:
                 if not answer.cancel() and not answer.cancelled():
                     answer.exception()
 
-    async def _oldest(self, asked: Deque[Tuple[bytes, Answer]]) -> bytes:
+    async def _oldest(self, asked: Deque[Tuple[bytes, Answer]], timeout: Timeout) -> bytes:
         try:
-            response = await self._result(*asked[0])
+            response = await self._result(*asked[0], timeout)
         except OffloadError as error:
             error.unanswered = tuple(request for request, _ in asked)
             raise
@@ -258,17 +269,18 @@ class AsyncClient:
             error.unanswered = (*(earlier for earlier, _ in before), request)
             raise
 
-    async def _result(self, request: bytes, answer: Answer) -> bytes:
-        if self.timeout is None:
+    async def _result(self, request: bytes, answer: Answer, timeout: Timeout) -> bytes:
+        seconds = limit(timeout, self.timeout)
+        if seconds is None:
             return await answer
         # As a timer, and not wait_for(), which before Python 3.12 may lose a cancellation.
-        timer = asyncio.get_running_loop().call_later(self.timeout, self._expire, request, answer)
+        timer = asyncio.get_running_loop().call_later(seconds, _expire, seconds, request, answer)
         try:
             return await answer
         finally:
             timer.cancel()
 
-    def _expire(self, request: bytes, answer: Answer) -> None:
-        if not answer.done():
-            answer.set_exception(
-                ResponseTimeout(f"no response within {self.timeout} s", (request,)))
+
+def _expire(seconds: float, request: bytes, answer: Answer) -> None:
+    if not answer.done():
+        answer.set_exception(ResponseTimeout(f"no response within {seconds} s", (request,)))

@@ -8,12 +8,14 @@ import ssl
 import time
 from collections import deque
 from types import TracebackType
-from typing import Deque, Iterable, Iterator, Optional, Type
+from typing import Any, Deque, Iterable, Iterator, Optional, Type
 
 from .codec import MAX_MESSAGE_LENGTH, Payload, request_payload
 from .connection import Connection
 from .errors import ConnectFailed, OffloadError, ResponseTimeout
 from .exchange import Iteration
+from .settings import PORT, Default, Timeout, limit, split_url
+from .tls import tls_context
 
 # Unsent bytes above which requests() waits for a response before it adds another request.
 MOST_UNSENT = 1 << 20
@@ -57,7 +59,7 @@ class Client:
 
     Raises ConnectFailed if it cannot connect."""
 
-    def __init__(self, host: str, port: int = 12345, *, timeout: Optional[float] = 30.0,
+    def __init__(self, host: str, port: int = PORT, *, timeout: Optional[float] = 30.0,
                  connect_timeout: Optional[float] = 10.0, tls: Optional[ssl.SSLContext] = None,
                  server_name: Optional[str] = None,
                  max_response_length: int = MAX_MESSAGE_LENGTH) -> None:
@@ -77,6 +79,15 @@ class Client:
         self._selector = Selector()
         self._selector.register(connected, selectors.EVENT_READ)
 
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Client:
+        """Connects to "offload://HOST:PORT", or "offloads://HOST:PORT" in TLS. `options`: as those of
+        Client; without `tls` the system's authorities are trusted. Raises ValueError or ConnectFailed."""
+        host, port, use_tls = split_url(url)
+        if use_tls:
+            options.setdefault("tls", tls_context())
+        return cls(host, port, **options)
+
     def __enter__(self) -> Client:
         return self
 
@@ -89,24 +100,25 @@ class Client:
         connection of the parent stays as it is."""
         self._connection.close()
 
-    def request(self, payload: Payload) -> bytes:
-        """The response to one request. Raises RequestRefused, ResponseTimeout, ConnectionLost or
-        NotOwner."""
+    def request(self, payload: Payload, *, timeout: Timeout = Default.TIMEOUT) -> bytes:
+        """The response to one request, within `timeout`. Raises RequestRefused, ResponseTimeout,
+        ConnectionLost or NotOwner."""
         asked = deque([_Slot(request_payload(payload))])
         self._submit(asked)
-        return self._oldest(asked)
+        return self._oldest(asked, timeout)
 
-    def requests(self, payloads: Iterable[Payload], in_flight: int = 64) -> Iterator[bytes]:
+    def requests(self, payloads: Iterable[Payload], in_flight: int = 64, *,
+                 timeout: Timeout = Default.TIMEOUT) -> Iterator[bytes]:
         """The responses to requests, in their order, with up to `in_flight` of them sent and not
-        answered. Raises as request() does, and OffloadError after an exception has ended the
+        answered. `timeout` is that of each wait. Raises as request() does, and OffloadError after an exception has ended the
         iteration; what an iteration leaves unanswered that ends early is dropped when it comes."""
         if in_flight < 1:
             raise ValueError("in_flight must be at least 1")
         iteration = Iteration()
-        return itertools.chain(self._pipeline(payloads, in_flight, iteration),
+        return itertools.chain(self._pipeline(payloads, in_flight, timeout, iteration),
                                iter(iteration.check, None))
 
-    def _pipeline(self, payloads: Iterable[Payload], in_flight: int,
+    def _pipeline(self, payloads: Iterable[Payload], in_flight: int, timeout: Timeout,
                   iteration: Iteration) -> Iterator[bytes]:
         asked: Deque[_Slot] = deque()
         for payload in payloads:
@@ -114,9 +126,9 @@ class Client:
             self._submit(asked)
             while asked and (len(asked) >= in_flight
                              or len(self._connection.outgoing) > MOST_UNSENT):
-                yield self._oldest(asked)
+                yield self._oldest(asked, timeout)
         while asked:
-            yield self._oldest(asked)
+            yield self._oldest(asked, timeout)
         iteration.complete = True
 
     def _submit(self, asked: Deque[_Slot]) -> None:
@@ -128,12 +140,12 @@ class Client:
             error.unanswered = tuple(slot.request for slot in asked)
             raise
 
-    def _oldest(self, asked: Deque[_Slot]) -> bytes:
+    def _oldest(self, asked: Deque[_Slot], timeout: Timeout) -> bytes:
         """Waits for the response to the oldest request."""
-        deadline = None if self.timeout is None else time.monotonic() + self.timeout
+        seconds = limit(timeout, self.timeout)
         try:
             with self._connection.use():
-                self._wait(asked[0], deadline)
+                self._wait(asked[0], seconds)
             response = asked[0].result()
         except OffloadError as error:
             error.unanswered = tuple(slot.request for slot in asked)
@@ -141,14 +153,15 @@ class Client:
         asked.popleft()
         return response
 
-    def _wait(self, slot: _Slot, deadline: Optional[float]) -> None:
+    def _wait(self, slot: _Slot, seconds: Optional[float]) -> None:
+        deadline = None if seconds is None else time.monotonic() + seconds
         while not slot.done():
             if self._connection.exchange.lost:
                 self._connection.exchange.fail(slot.request, slot)
                 return
             remaining = None if deadline is None else deadline - time.monotonic()
             if remaining is not None and remaining <= 0:
-                raise ResponseTimeout(f"no response within {self.timeout} s")
+                raise ResponseTimeout(f"no response within {seconds} s")
             self._transfer(remaining)
 
     def _transfer(self, seconds: Optional[float]) -> None:
