@@ -154,7 +154,8 @@ ResultFile answer_in(const JsonField& root, const std::string& file) {
     for (const JsonField& each : load.at("results").elements(kMostMembers)) {
       const std::string target = each.at("target").text();
       answer.results.push_back(
-          result_in(each.at("result"), file + (name.empty() ? "" : " " + name) + " " + target));
+          result_in(each.at("result"),
+                    fmt::format("{}{}{} {}", file, name.empty() ? "" : " ", name, target)));
     }
   }
   return answer;

@@ -58,8 +58,7 @@ TEST(Tables, KindsHaveALineEach) {
   for (const char* const text :
        {"</span>A1 &lt;b&gt;</th>", "</span>A2 hash</th>", "<td>12346</td>",
         "data-run=\"A1 &lt;b&gt;\" data-figure=\"kind.max\" data-value=\"400\">400.0</td>",
-        "<td class=\"bad\" data-run=\"A1 hash\" data-figure=\"kind.errors\" "
-        "data-value=\"3\">3</td>",
+        R"(<td class="bad" data-run="A1 hash" data-figure="kind.errors" data-value="3">3</td>)",
         "data-run=\"A2 find\" data-figure=\"kind.valid_per_second\" data-value=\"1.5\">"}) {
     EXPECT_TRUE(html_has(html, text)) << text << " in " << html;
   }
