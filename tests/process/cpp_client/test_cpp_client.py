@@ -1,15 +1,14 @@
 """The client library with the real server and worker, in a program that checks every response."""
 import re
 import signal
-import socket
 import struct
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from harness import PATIENCE, TIME_FACTOR, free_port, scaled, wait_until
+from bad_server import BadServer
+from harness import TIME_FACTOR, free_port, scaled, wait_until
 from wire import ERROR, RESPONSE, frame, header
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tls"))
@@ -197,34 +196,6 @@ def test_tls_servers_killed_under_load(stage, ours):
 
 # ---- Hostile servers
 
-class Hostile(threading.Thread):
-    """Answers the first bytes of each connection by `answer`, and closes or waits for the client to close."""
-
-    def __init__(self, answer, waits=False):
-        super().__init__(daemon=True)
-        self._answer, self._waits = answer, waits
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.listener.settimeout(PATIENCE)
-        self.port = self.listener.getsockname()[1]
-
-    def run(self):
-        connection, _ = self.listener.accept()
-        with self.listener, connection:
-            connection.settimeout(PATIENCE)
-            connection.recv(1)
-            connection.sendall(self._answer)
-            while self._waits and connection.recv(1 << 16):
-                pass
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.join(PATIENCE)
-        assert not self.is_alive()
-
-
 @pytest.mark.parametrize("answer, status", [
     (header(0, RESPONSE, 0), "malformed"),
     (header(0xffffffff, RESPONSE, 0xfffffff3), "malformed"),
@@ -237,7 +208,7 @@ class Hostile(threading.Thread):
     (frame(struct.pack(">I", 25), ERROR), "tls_required"),
 ], ids=range(9))
 def test_hostile_servers(stage, answer, status):
-    with Hostile(answer, waits=True) as server:
+    with BadServer(answer, size=1) as server:
         counts, texts = load(stage, server, count=10, in_flight=10)
     counts.pop("lost", None)  # the submission after the end
     assert counts == {status: 10}
@@ -246,7 +217,7 @@ def test_hostile_servers(stage, answer, status):
 
 def test_a_wrong_response_is_found(stage):
     """So the other tests can fail."""
-    with Hostile(frame(b"wrong", RESPONSE)) as server:
+    with BadServer(frame(b"wrong", RESPONSE), "close", size=1) as server:
         program = Load(stage, server.port, count=1).program
         assert program.wait() == 1
     assert "a wrong response" in program.log

@@ -8,50 +8,12 @@ import threading
 
 import pytest
 
+from bad_server import BadServer
 from harness import PATIENCE
 from wire import ERROR, RESPONSE, frame, header
 
 from offload_client import (AsyncClient, Client, ConnectFailed, ConnectionLost, OffloadError,
                             ProtocolError, Refusal, RequestRefused, ResponseTimeout)
-
-REQUEST_SIZE = len(frame(b"hello"))
-
-
-class BadServer(threading.Thread):
-    """Takes one request of 5 bytes, or none, sends `answer`, and then closes, resets, or waits for the
-    client to close."""
-
-    def __init__(self, answer, then="wait", requests=1):
-        super().__init__(daemon=True)
-        self._answer, self._then, self._requests = answer, then, requests
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(PATIENCE)
-        self.port = self._listener.getsockname()[1]
-        self.client_closed = False
-
-    def run(self):
-        connection, _ = self._listener.accept()
-        connection.settimeout(PATIENCE)
-        with self._listener, connection:
-            got = 0
-            while got < REQUEST_SIZE * self._requests:
-                got += len(connection.recv(REQUEST_SIZE - got))
-            connection.sendall(self._answer)
-            if self._then == "reset":
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            elif self._then == "wait":
-                try:
-                    self.client_closed = connection.recv(1) == b""
-                except ConnectionResetError:
-                    self.client_closed = True
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.join(PATIENCE)
-        assert not self.is_alive()
 
 
 def ask_sync(port, **options):
@@ -114,7 +76,7 @@ def test_what_it_said_is_read_when_sending_fails(monkeypatch):
     out_of_memory = frame(struct.pack(">I", Refusal.OUT_OF_MEMORY) + b"full", ERROR)
     for _ in range(20):
         # The reset may come before the client is connected.
-        with contextlib.suppress(ConnectFailed), BadServer(out_of_memory, "reset", requests=0) as server, \
+        with contextlib.suppress(ConnectFailed), BadServer(out_of_memory, "reset", size=0) as server, \
                 Client("127.0.0.1", server.port, timeout=PATIENCE) as client:
             server.join(PATIENCE)
             with pytest.raises(ConnectionLost) as lost:
