@@ -5,7 +5,7 @@
 
 #include "core/clock.hpp"
 #include "progress/engine_times.hpp"
-#include "telemetry/duration_histogram.hpp"
+#include "telemetry/histograms.hpp"
 #include "telemetry/sample_ring.hpp"
 
 namespace offload::backend {

@@ -1,6 +1,6 @@
-#include "telemetry/duration_histogram.hpp"
-
 #include <gtest/gtest.h>
+
+#include "telemetry/histograms.hpp"
 
 namespace offload::telemetry {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "apps/client/load/interval.hpp"
-#include "telemetry/duration_histogram.hpp"
+#include "telemetry/histograms.hpp"
 #include "telemetry/routes.hpp"
 
 namespace offload::client {

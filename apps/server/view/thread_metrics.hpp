@@ -8,9 +8,8 @@
 #include "core/cpu.hpp"
 #include "progress/engine_times.hpp"
 #include "protocol/frame.hpp"
-#include "telemetry/duration_histogram.hpp"
+#include "telemetry/histograms.hpp"
 #include "telemetry/sample_ring.hpp"
-#include "telemetry/size_histogram.hpp"
 
 namespace offload::server {
 
