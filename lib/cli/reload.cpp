@@ -16,19 +16,36 @@
 namespace offload::cli {
 namespace {
 
+/// Files that a program rereads are shorter; of a longer one only this much is compared.
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+
+/// Adds bytes to a digest of FNV-1a.
+std::size_t digest_with(std::size_t digest, std::string_view bytes) noexcept {
+  for (const char byte : bytes)
+    digest = (digest ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  return digest;
+}
+
+/// Returns a digest of a file's content, or of the reason why it cannot be read. The file may be a
+/// key, so no byte of it stays in memory.
 std::size_t digest_of(const std::string& path) {
-  std::string text;
+  std::size_t digest = 0xcbf29ce484222325;
   try {
-    const core::Fd file = core::open_regular_file(path, "cannot read '" + path + "'");
+    const std::string action = "cannot read '" + path + "'";
+    const core::Fd file = core::open_regular_file(path, action);
     std::array<char, 4096> piece;
     ssize_t count = 0;
-    while ((count = ::read(file.get(), piece.data(), piece.size())) > 0) {
-      text.append(piece.data(), static_cast<std::size_t>(count));
+    for (std::size_t taken = 0; taken < kMostBytes; taken += static_cast<std::size_t>(count)) {
+      count = ::read(file.get(), piece.data(), piece.size());
+      if (count <= 0) break;
+      digest = digest_with(digest, {piece.data(), static_cast<std::size_t>(count)});
     }
+    ::explicit_bzero(piece.data(), piece.size());
+    core::check_errno(count, action);
   } catch (const core::Error& error) {
-    text = error.what();
+    digest = digest_with(digest, error.what());
   }
-  return std::hash<std::string_view>{}(text);
+  return digest;
 }
 
 }  // namespace
