@@ -27,7 +27,10 @@ int milliseconds_until(TimePoint deadline) {
 }  // namespace
 
 bool ProcessGroup::has_ended() noexcept {
-  if (!ended_) ended_ = ::waitpid(process_, &status_, WNOHANG) != 0;
+  if (ended_) return true;
+  const pid_t reaped = ::waitpid(process_, &status_, WNOHANG);
+  is_known_ = reaped > 0;
+  ended_ = reaped != 0;
   return ended_;
 }
 
@@ -46,12 +49,13 @@ void ProcessGroup::end(Duration limit) {
 void ProcessGroup::kill() noexcept {
   if (process_ == kNone) return;
   ::kill(-process_, SIGKILL);
-  if (!ended_) ::waitpid(process_, &status_, 0);  // it was just killed
+  if (!ended_) is_known_ = ::waitpid(process_, &status_, 0) > 0;  // it was just killed
   ended_ = true;
   process_ = kNone;
 }
 
 std::string ProcessGroup::failure() const {
+  if (!is_known_) return "unknown exit status";
   if (WIFSIGNALED(status_)) return fmt::format("signal {}", WTERMSIG(status_));
   const int status = WEXITSTATUS(status_);
   return status == 0 ? std::string() : fmt::format("exit status {}", status);

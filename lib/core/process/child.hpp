@@ -55,7 +55,8 @@ class ProcessGroup {
   ProcessGroup(ProcessGroup&& other) noexcept
       : process_(std::exchange(other.process_, kNone)),
         status_(other.status_),
-        ended_(other.ended_) {}
+        ended_(other.ended_),
+        is_known_(other.is_known_) {}
   ProcessGroup& operator=(ProcessGroup&&) = delete;
   ~ProcessGroup() { kill(); }
 
@@ -65,7 +66,8 @@ class ProcessGroup {
   bool wait_until(TimePoint deadline);
   /// Ends the group by SIGTERM; what is left of it after `limit` by SIGKILL.
   void end(Duration limit);
-  /// Returns why the process failed, such as "exit status 1"; empty if it succeeded. Precondition:
+  /// Returns why the process failed, such as "exit status 1"; empty if it succeeded. A process
+  /// whose exit status another one took, as with SIGCHLD ignored, has failed. Precondition:
   /// has_ended().
   [[nodiscard]] std::string failure() const;
 
@@ -77,6 +79,7 @@ class ProcessGroup {
   pid_t process_;  ///< and its group; kNone: this object was moved from, or the group is gone
   int status_ = 0;
   bool ended_ = false;
+  bool is_known_ = false;  ///< whether status_ is that of the process
 };
 
 /// The functions that read_until_end() calls.

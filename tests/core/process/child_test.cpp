@@ -61,6 +61,14 @@ TEST(ProcessGroup, SaysWhyItsProcessFailed) {
   EXPECT_EQ(failure_of("kill -9 $$"), "signal 9");
 }
 
+TEST(ProcessGroup, HasFailedIfItsStatusIsNotKnown) {
+  const auto former = std::signal(SIGCHLD, SIG_IGN);  // the kernel reaps then
+  ProcessGroup group(Shell("exit 0").process);
+  EXPECT_TRUE(group.wait_until(Clock::now() + kLong));
+  EXPECT_EQ(group.failure(), "unknown exit status");
+  std::signal(SIGCHLD, former);
+}
+
 TEST(ProcessGroup, WaitsUntilTheDeadlineOnly) {
   ProcessGroup group(Shell("sleep 60").process);
   const auto begin = Clock::now();
