@@ -1,4 +1,4 @@
-// The functions of offload_client.h, over whose border no exception goes.
+// Implements offload_client.h. No exception leaves these functions.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace core = offload::core;
 constexpr std::size_t kLongestRequest = std::size_t{16} << 20;  // no server takes a longer one
 constexpr const char* kNoMemory = "no memory";
 
-/// The time in which a thread is in a call.
+/// Marks a client as in use by this thread during a call.
 class Use {
  public:
   // Acquire and release: a client is handed from one thread to the next by calls alone.
@@ -169,6 +169,11 @@ int offload_client_call(offload_client* client, const offload_client_request* re
     return fail(*client, OFFLOAD_BUSY, "submitted requests have not been returned");
   }
   int status = guarded(*client, [&] { return submit(*client, request); });
+  if (status == OFFLOAD_FULL) {
+    // Calls that timed out are in flight: this takes late responses, and the end of the connection.
+    guarded(*client, [&] { return wait(*client, {}, response); });
+    status = guarded(*client, [&] { return submit(*client, request); });
+  }
   if (status != OFFLOAD_OK) return status;
   status = guarded(*client, [&] { return wait(*client, core::Duration::max(), response); });
   if (status == OFFLOAD_OK) return response->status;

@@ -1,5 +1,7 @@
 #include "clients/cpp/src/client.hpp"
 
+#include <sys/socket.h>
+
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -25,7 +27,13 @@ Client::Client(Settings settings)
 
 Client::~Client() {
   const QuietPipe quiet(settings_.tls.has_value());
-  if (is_owner_ && stream_.valid()) stream_.close_notify();
+  if (is_owner_ && stream_.valid()) hang_up();
+}
+
+/// Ends the connection, also while a forked process has a copy of the descriptor.
+void Client::hang_up() noexcept {
+  stream_.close_notify();
+  ::shutdown(stream_.fd(), SHUT_RDWR);
 }
 
 int Client::connect() {
@@ -168,7 +176,7 @@ void Client::lose(int status, std::string text, bool may_retry) {
   if (answered) dialer_.reset_pause();
   if (answered || !exchange_.has_unsent()) give_up_at_.reset();
   watch_.watch(-1);
-  stream_.close_notify();
+  hang_up();
   stream_.close();
   is_lost_ = !retry;
 }

@@ -29,8 +29,9 @@ struct Settings {
 /// Reads the options of a program. Throws core::Error: invalid_value, or that of a TLS file.
 Settings read_options(const offload_client_options& options);
 
-/// A connection with its requests, which it makes again if it is allowed to. Calls return an
-/// offload_status and throw core::Error or std::bad_alloc, after which the client stays usable.
+/// A Client owns a connection and its requests, and reconnects if the options allow it. Calls
+/// return an offload_status and throw core::Error or std::bad_alloc, after which the client stays
+/// usable.
 class Client {
  public:
   /// Looks the name up. Throws core::Error.
@@ -59,6 +60,7 @@ class Client {
   bool send();
   bool receive();
   void start(net::Stream stream);
+  void hang_up() noexcept;
   void lose(int status, std::string text, bool may_retry);
   void prepare_sleep(core::TimePoint now);
 

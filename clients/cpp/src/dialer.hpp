@@ -14,8 +14,8 @@
 
 namespace offload::clients {
 
-/// Connects to a server, all of whose addresses are tried in turn, with TLS's handshake where that
-/// is wanted. It never waits: advance() goes on when the watch is readable. One thread.
+/// Connects to a server: tries all of its addresses in turn, with TLS's handshake if TLS is
+/// configured. It never waits: advance() continues when the watch is readable. One thread.
 class Dialer {
  public:
   enum class State : std::uint8_t { idle, dialing, connected, failed };
@@ -32,7 +32,7 @@ class Dialer {
   State advance(core::TimePoint now);
   /// Gives up an attempt; start() may follow.
   void stop() noexcept;
-  /// The server is well: the next start() begins without a pause.
+  /// Makes the next start() begin without a pause.
   void reset_pause() noexcept { pause_ = {}; }
 
   [[nodiscard]] State state() const noexcept { return state_; }

@@ -125,7 +125,11 @@ std::optional<Outcome> Exchange::take_error(std::span<const std::byte> payload) 
   if (is_about_the_connection(code) || !has_request) {
     ending_ = {.status = code, .text = closed, .may_retry = code != OFFLOAD_TLS_REQUIRED};
   } else {
-    if (closes(code)) ending_ = {.status = OFFLOAD_LOST, .text = closed, .may_retry = true};
+    if (closes(code)) {
+      ending_ = {.status = OFFLOAD_LOST, .text = closed, .may_retry = true};
+    } else {
+      answered_ = true;
+    }
     return pop_answered(code, {}, std::move(text));
   }
   return {};
@@ -161,8 +165,10 @@ bool Exchange::expire(core::TimePoint now) {
       std::make_shared<const std::string>("no response within the time limit");
   core::TimePoint next = core::TimePoint::max();
   bool any = false;
+  bool was_sent = true;
   for (Place place = requests_.begin(); place != requests_.end();) {
     const Place current = place++;
+    if (current == unsent_) was_sent = false;
     if (current->given_up) continue;
     if (current->deadline > now) {
       next = std::min(next, current->deadline);
@@ -184,6 +190,7 @@ bool Exchange::expire(core::TimePoint now) {
                       .status = OFFLOAD_TIMED_OUT,
                       .text = kText});
     current->given_up = true;
+    if (was_sent) release_frame(*current);
   }
   next_expiry_ = next;
   return any;

@@ -32,8 +32,8 @@ struct Ending {
   bool may_retry;  ///< the next connection may be better
 };
 
-/// The requests of a connection, and which response is whose: responses come in the order of the
-/// requests. It does no I/O. A request that timed out keeps its place until its response has come,
+/// Matches responses to the requests of one connection, in the order of the requests. It does no
+/// I/O. A request that timed out keeps its place until its response has come,
 /// which is dropped, so no request gets another one's response. One thread.
 class Exchange {
  public:
@@ -72,7 +72,7 @@ class Exchange {
   std::optional<Outcome> next();
   /// Why the connection must be closed now, if the server has said so or broke the protocol.
   [[nodiscard]] const std::optional<Ending>& ending() const noexcept { return ending_; }
-  /// Returns whether a response has come since the last lose().
+  /// Returns whether a request was answered, or refused by itself, since the last lose().
   [[nodiscard]] bool was_answered() const noexcept { return answered_; }
 
   /// Ends the requests whose time is over. Returns whether there were any.

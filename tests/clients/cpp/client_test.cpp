@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "tests/clients/cpp/fake_server.hpp"
 
@@ -151,17 +153,48 @@ TEST(ClientLibrary, AMalformedFrameEndsTheConnection) {
 
 TEST(ClientLibrary, TheServersLastMessageIsReadWhenSendingFails) {
   const FakeServer server({[](Peer& peer) {
+    peer.take({""});  // the first bytes of a request that the socket cannot take whole
     peer.send(error_frame(23, "full"));
     peer.reset();
   }});
   Opened opened(server.port());
-  // The reset may come before the connection is known, and then it is the reason.
-  if (opened.status != OFFLOAD_OK) return;
-  const int status = opened.call(std::string(1 << 20, 'x'));
-  EXPECT_TRUE(status == OFFLOAD_TOO_MANY_CLIENTS || status == OFFLOAD_LOST) << status;
-  if (status == OFFLOAD_TOO_MANY_CLIENTS) {
-    EXPECT_EQ(opened.error(), "the server closed the connection: too_many_clients (23): full");
+  EXPECT_EQ(opened.call(std::string(8 << 20, 'x')), OFFLOAD_TOO_MANY_CLIENTS);
+  EXPECT_EQ(opened.error(), "the server closed the connection: too_many_clients (23): full");
+}
+
+TEST(ClientLibrary, ACallTakesLateResponsesOfTheFormerOnes) {
+  std::atomic<bool> is_late = false;
+  const FakeServer server({[&](Peer& peer) {
+    peer.take({"late"});
+    EXPECT_TRUE(support::eventually([&] { return is_late.load(); }));
+    peer.send(frame("etal"));
+    answer(peer);
+    wait_for_end(peer);
+  }});
+  Opened opened(server.port(), with(&O::max_in_flight, 1));
+  EXPECT_EQ(opened.call("late", 30), OFFLOAD_TIMED_OUT);
+  EXPECT_EQ(opened.call("hello"), OFFLOAD_FULL);
+  is_late = true;
+  EXPECT_TRUE(support::eventually([&] { return opened.call("hello") == OFFLOAD_OK; }));
+  EXPECT_EQ(opened.text(), "olleh");
+}
+
+TEST(ClientLibrary, TheConnectionEndsThoughAForkedProcessHasIt) {
+  std::atomic<bool> has_ended = false;
+  const FakeServer server({[&](Peer& peer) { has_ended = peer.sees_end(); }});
+  pid_t child = -1;
+  {
+    const Opened opened(server.port());
+    ASSERT_EQ(opened.status, OFFLOAD_OK);
+    child = ::fork();
+    if (child == 0) {
+      ::pause();
+      ::_exit(0);
+    }
   }
+  EXPECT_TRUE(support::eventually([&] { return has_ended.load(); }));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST(ClientLibrary, IdempotentRequestsAreSentAgain) {
@@ -188,17 +221,37 @@ TEST(ClientLibrary, OtherRequestsThatWereSentAreLostButTheClientReconnects) {
 }
 
 TEST(ClientLibrary, ALostServerIsGivenUpInTime) {
-  std::uint16_t port = 0;
-  {
-    const FakeServer server({[](Peer& peer) { peer.take({"hello"}); }});
-    port = server.port();
-    Opened opened(port, with(&O::reconnect_timeout, 100));
-    EXPECT_EQ(opened.call("hello"), OFFLOAD_LOST);
-  }
+  std::optional<FakeServer> server;
+  server.emplace(std::vector<FakeServer::Script>{[](Peer& peer) { peer.take({"hello"}); }});
+  Opened opened(server->port(), with(&O::reconnect_timeout, 100, &O::timeout, 20000));
+  EXPECT_EQ(opened.call("hello"), OFFLOAD_LOST);
+  server.reset();
+  EXPECT_EQ(opened.call("hello"), OFFLOAD_CONNECT_FAILED);
+  EXPECT_TRUE(opened.error().starts_with("cannot reconnect in time: ")) << opened.error();
+}
+
+TEST(ClientLibrary, ASilentServerIsTriedUntilTheRequestsTimeIsOver) {
   const FakeServer server({[](Peer& peer) { peer.take({"hello"}); }});
   Opened opened(server.port(), with(&O::reconnect_timeout, 100));
-  // The server listens but does not answer; the request is sent again until its time is over.
+  // It listens, so the client connects again, but it accepts no second connection.
   EXPECT_EQ(opened.call("hello", 300, OFFLOAD_IDEMPOTENT), OFFLOAD_TIMED_OUT);
+}
+
+TEST(ClientLibrary, TheTimeToReconnectBeginsAnewAfterARefusal) {
+  const FakeServer server({[](Peer& peer) { peer.take({"hello"}); },
+                           [](Peer& peer) {
+                             peer.take({"hello"});
+                             peer.send(error_frame(6, "none"));
+                             peer.take({"hello"});
+                           },
+                           [](Peer& peer) {
+                             answer(peer);
+                             wait_for_end(peer);
+                           }});
+  Opened opened(server.port(), with(&O::reconnect_timeout, 500));
+  EXPECT_EQ(opened.call("hello", 0, OFFLOAD_IDEMPOTENT), OFFLOAD_WORKER_UNAVAILABLE);
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // longer than that time
+  EXPECT_EQ(opened.call("hello", 0, OFFLOAD_IDEMPOTENT), OFFLOAD_OK) << opened.error();
 }
 
 TEST(ClientLibrary, NobodyListens) {

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -62,7 +63,8 @@ class Peer {
   /// Returns whether the client closed its end, with nothing before that.
   bool sees_end() {
     char byte;
-    return ::recv(socket_.get(), &byte, 1, 0) <= 0;
+    const ssize_t count = ::recv(socket_.get(), &byte, 1, 0);
+    return count == 0 || (count < 0 && errno == ECONNRESET);  // not after the time limit
   }
   void reset() {
     const linger at_once{1, 0};

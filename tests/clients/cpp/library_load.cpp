@@ -47,6 +47,11 @@ class Results {
   void add(int status, const std::string& text) {
     const std::lock_guard lock(mutex_);
     Result& result = results_[offload_client_status_name(status)];
+    if (status == OFFLOAD_OK && has_failed_ && !is_ok_again_) {
+      std::fputs("ok again\n", stderr);
+      is_ok_again_ = true;
+    }
+    has_failed_ = has_failed_ || status != OFFLOAD_OK;
     if (result.count++ != 0) return;
     result.text = text;
     std::fprintf(stderr, "first %s\n", offload_client_status_name(status));
@@ -68,6 +73,8 @@ class Results {
   };
   std::mutex mutex_;
   std::map<std::string, Result> results_;
+  bool has_failed_ = false;   ///< a request has
+  bool is_ok_again_ = false;  ///< one after it was answered
 };
 
 offload_client_options client_options(const Options& options) {

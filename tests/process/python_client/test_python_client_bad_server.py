@@ -8,9 +8,8 @@ import threading
 
 import pytest
 
-from bad_server import BadServer
 from harness import PATIENCE
-from wire import ERROR, RESPONSE, frame, header
+from wire import BadServer, ERROR, RESPONSE, frame, header
 
 from offload_client import (AsyncClient, Client, ConnectFailed, ConnectionLost, OffloadError,
                             ProtocolError, Refusal, RequestRefused, ResponseTimeout)
