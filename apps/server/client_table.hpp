@@ -78,8 +78,8 @@ class Client final : public FairQueueEntry,
   [[nodiscard]] net::WallTime frame_came() const noexcept { return frame_came_; }
   /// In which turn those first ones were read.
   [[nodiscard]] core::TimePoint frame_read() const noexcept { return frame_read_; }
-  /// Since when bytes of that frame were there to be read, as far as the thread knows. Later than
-  /// frame_read() if its last bytes came later.
+  /// Returns since when bytes of that frame were there to be read, as far as the thread knows.
+  /// Later than frame_read() if its last bytes came later.
   [[nodiscard]] core::TimePoint frame_seen() const noexcept { return frame_seen_; }
 
  private:

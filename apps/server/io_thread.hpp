@@ -97,7 +97,7 @@ class IoThread final : progress::Pollable {
   void set_expired(bool expired);
   /// Other time limits than those of the configuration.
   void set_timeouts(core::Duration worker, core::Duration request);
-  /// Another RequestPath::Limits::slow_request.
+  /// Sets RequestPath::Limits::slow_request.
   void set_slow_request(core::Duration limit);
   /// Clients that come from now on speak TLS.
   void set_tls(net::TlsContext context);

@@ -134,12 +134,16 @@ void add_channel(cli::CommandLine& line, Options& options) {
 /// Returns whether both texts name, or include, the same address of this machine, as far as the
 /// texts show it: names are not resolved.
 bool overlap(std::string_view one, std::string_view other) {
-  constexpr std::string_view kAll[] = {"0.0.0.0", "::", "[::]"};
-  const auto is_all = [&](std::string_view text) { return std::ranges::count(kAll, text) != 0; };
+  const auto is_v6 = [](std::string_view text) { return text.find(':') != std::string_view::npos; };
+  // The listener on :: takes IPv4, too.
+  const auto includes = [&](std::string_view text, std::string_view it) {
+    return text == "::" || text == "[::]" || (text == "0.0.0.0" && !is_v6(it));
+  };
   const auto is_loopback = [](std::string_view text) {
     return text == "localhost" || text == "127.0.0.1";
   };
-  return one == other || is_all(one) || is_all(other) || (is_loopback(one) && is_loopback(other));
+  return one == other || includes(one, other) || includes(other, one) ||
+         (is_loopback(one) && is_loopback(other));
 }
 
 /// Returns the error about an option whose address has one of the clients' ports, if there is one.

@@ -160,13 +160,18 @@ const Client* RequestPath::note_loss(const std::shared_ptr<const void>& memory, 
 void RequestPath::close_culprit(Client& client) {
   std::uint32_t count = 0;
   requester_.for_each_pending([&](channel::RequestTask& request) {
-    if (std::exchange(request.user_data, nullptr) != nullptr) ++count;
+    if (std::exchange(request.user_data, nullptr) == nullptr) return;
+    ++count;
+    slow_.note_refused(client, request.arrived, request.waited_us, request.length(),
+                       Refusal::worker_failed, engine_->now());
   });
   for (Suspects* const some : {&held_, &suspects_}) {
     some->remove_if([&](const Suspects::Request& request) {
-      const bool own = request.client == &client;
-      if (own) ++count;
-      return own;
+      if (request.client != &client) return false;
+      ++count;
+      slow_.note_refused(client, request.arrived, request.waited_us, request.payload.size(),
+                         Refusal::worker_failed, engine_->now());
+      return true;
     });
   }
   count_refusal(Refusal::worker_failed);
@@ -244,6 +249,7 @@ bool RequestPath::retry(bool together) {
 /// In its caller: what it counts stays in a register.
 [[gnu::always_inline]] inline bool RequestPath::take_frames(Client& client, std::uint64_t& taken) {
   ClientConnection& connection = client.connection();
+  const bool is_shown = metrics_->is_shown;
   while (connection.takes_frames()) {
     const FrameView frame =
         protocol::parse_frame(connection.input().bytes(), limits_.max_message_length);
@@ -254,7 +260,7 @@ bool RequestPath::retry(bool together) {
       disconnect(client, Refusal::misplaced_message);
     } else if (forward(client, frame.payload, taken == 0)) {
       ++taken;
-      metrics_->request_bytes.record(frame.payload.size());
+      if (is_shown) metrics_->request_bytes.record(frame.payload.size());
       // To send it a refusal may have closed it, which emptied its input.
       if (connection.state() == ClientConnection::State::closed) return true;
       connection.input().consume(frame.size());
@@ -380,7 +386,7 @@ void RequestPath::note_arrival(const Client& client, bool first) noexcept {
   request.waited_us = microseconds_between(request.arrived, engine_->now());
 }
 
-/// A request is refused that was not posted.
+/// Reports a slow request that is refused before it is posted.
 void RequestPath::note_refusal(const Client& client, std::size_t length, bool first) noexcept {
   const core::TimePoint arrived = arrival_of(client, first);
   slow_.note_refused(client, arrived, microseconds_between(arrived, engine_->now()), length,

@@ -52,7 +52,7 @@ class RequestPath {
   /// Whether requests go to the channel now; if not, clients wait. They wait at first.
   void set_open(bool open) noexcept { open_ = open; }
 
-  /// Another Limits::slow_request.
+  /// Sets Limits::slow_request.
   void set_slow_request(core::Duration limit) noexcept { slow_.set_limit(limit, engine_->now()); }
 
   /// Refuses the requests that were posted `timeout` ago; 0: none.

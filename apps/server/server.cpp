@@ -46,7 +46,7 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
   return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca);
 }
 
-/// The files that are read again at SIGHUP, but for that of --config.
+/// Returns the files that SIGHUP rereads, except that of --config.
 std::vector<std::string> reread_files(const Options& options) {
   std::vector<std::string> files = options.comch_security.key_files;
   files.insert(files.end(), {options.tls_certificate, options.tls_key, options.tls_client_ca});

@@ -11,7 +11,7 @@ double to_millis(core::Duration duration) {
   return 1e3 * core::to_seconds(duration);
 }
 
-/// The part of `whole` that a request waited until it was posted.
+/// Returns the part of `whole` that a request waited until it was posted.
 core::Duration waited(std::uint32_t microseconds, core::Duration whole) {
   return std::min<core::Duration>(std::chrono::microseconds(microseconds), whole);
 }
@@ -22,6 +22,7 @@ void SlowRequests::find(const channel::Requester& requester, const channel::Post
                         core::TimePoint seen, core::TimePoint sent) noexcept {
   if (task.user_data == nullptr) return;  // its client has had an error
   const auto& client = *static_cast<const Client*>(task.user_data);
+  if (client.connection().state() == ClientConnection::State::closed) return;  // nothing was sent
   const auto address = client.admission().address.text();
   std::span<const std::byte> frames = task.frame();
   const std::uint64_t end = task.sequence() + 1;

@@ -18,7 +18,7 @@ namespace offload::server {
 /// their last bytes until their response was given to the socket. One thread.
 class SlowRequests {
  public:
-  /// Lines of a second.
+  /// Most lines logged in a second.
   static constexpr std::uint32_t kMostLines = 10;
 
   /// `metrics` outlives it.
@@ -45,7 +45,8 @@ class SlowRequests {
     // The requests of a client are answered in the order in which they arrived.
     if (sent - first.arrived >= limit_) find(requester, task, seen, sent);
   }
-  /// A request that gets an error instead of a response. `waited_us`: until it was in the channel.
+  /// Reports a slow request that gets an error instead of a response. `waited_us`: until it was in
+  /// the channel.
   void note_refused(const Client& client, core::TimePoint arrived, std::uint32_t waited_us,
                     std::size_t length, protocol::Refusal reason, core::TimePoint now) noexcept;
 

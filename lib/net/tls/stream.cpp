@@ -266,7 +266,9 @@ std::string TlsStream::describe_error() {
       return "the peer speaks HTTP and does not use TLS";
     case SSL_R_WRONG_VERSION_NUMBER:
       ::ERR_clear_error();
-      peer_is_plain_ = true;
+      // A later record with another version is no answer of a peer without TLS.
+      peer_is_plain_ =
+          ::SSL_is_server(ssl_.get()) == 0 || ::BIO_number_written(::SSL_get_wbio(ssl_.get())) == 0;
       return "the peer does not use TLS";
     case SSL_R_UNEXPECTED_EOF_WHILE_READING:
       ::ERR_clear_error();
