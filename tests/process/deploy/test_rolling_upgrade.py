@@ -233,3 +233,13 @@ def test_a_server_of_two_services_is_upgraded(fleet):
         out, _ = script.communicate(timeout=60)
         assert script.returncode == 0, f"upgrade {number}: {out}"
     assert one.builds("server") == {"new"} and one.is_ready("one")
+
+
+def test_a_restart_that_fails_cancels_the_drain(fleet):
+    one = fleet("one")
+    before = one.pids()
+    script = one.upgrade("--server", "false {}", "--worker", "")
+    out, _ = script.communicate(timeout=60)
+    assert script.returncode == 1
+    assert "'false one' failed with status 1" in out and "its drain is cancelled" in out
+    assert one.is_ready("one") and one.pids() == before
