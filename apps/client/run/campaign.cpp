@@ -75,9 +75,11 @@ class CampaignRunner {
 
   Measured measured_by(const RunResult& result, const Search& search) const {
     const Interval& total = *result.total;
-    // Not the run's own verdict: the percentile says how many responses are enough.
+    // The percentile says how many responses are enough, so the run's own too_few does not count.
     const LoadVerdict::Code code =
-        judge_load(result.load_seen(result.setting.rate, options_.lag_tolerance)).code;
+        result.verdict.code == LoadVerdict::Code::cut_short
+            ? LoadVerdict::Code::cut_short
+            : judge_load(result.load_seen(result.setting.rate, options_.lag_tolerance)).code;
     Measured measured;
     measured.achieved_per_second = result.valid_per_second();
     measured.latency_us = core::to_micros(total.response.percentile(search.quantile));
