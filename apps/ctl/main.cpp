@@ -60,8 +60,11 @@ int run(const offload::ctl::Options& options) {
   for (const std::string& socket : options.sockets) {
     if (options.sockets.size() > 1) {
       std::fputs(fmt::format("unix:{}:\n", socket).c_str(), stdout);
+      std::fflush(stdout);  // a refusal goes to standard error, after it
     }
     good = ask(options, socket) && good;
+    std::fflush(stdout);
+    offload::core::flush_log();
   }
   return good ? 0 : 1;
 }

@@ -31,7 +31,9 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "\nExit status: 0 at most notes; 3 a warning: the programs run, but slower than they could; 4\n"
-    "an error: the role of this machine cannot work; 1 a failure; 2 an invalid command line.";
+    "an error: the role of this machine cannot work; 1 a failure; 2 an invalid command line.\n\n"
+    "Example:\n"
+    "  offload-doctor --role worker";
 
 std::variant<Options, cli::Leave> parse_options(int argc, const char* const* argv) {
   Options options;

@@ -105,7 +105,11 @@ std::string wrapped(const std::string& help, std::size_t width) {
     const std::size_t end = std::min(help.find('\n', at), help.size());
     std::string line = std::exchange(rest, {}) + help.substr(at, end - at);
     at = end + 1;
-    const std::size_t indent = line.starts_with(' ') ? kDescription : 0;
+    const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    const bool has_column =
+        line.size() > kDescription && line.compare(kDescription - 2, 2, "  ") == 0;
+    const bool is_option = begin != 0 && (line[begin] == '-' || has_column);
+    const std::size_t indent = is_option ? kDescription : begin;
     bool is_broken = false;
     while (line.size() > width) {
       const std::size_t space = line.rfind(' ', width);
@@ -115,7 +119,7 @@ std::string wrapped(const std::string& help, std::size_t width) {
       is_broken = true;
     }
     const char next = at < help.size() ? help[at] : '\n';
-    if (is_broken && indent == 0 && (next == '-' || (next >= 'a' && next <= 'z'))) {
+    if (is_broken && begin == 0 && (next == '-' || (next >= 'a' && next <= 'z'))) {
       rest = line + ' ';
       continue;
     }

@@ -65,8 +65,7 @@ void bind_to(const core::Fd& fd, const SocketAddress& address) {
                 "cannot listen on " + address.to_string());
   } catch (const Error& error) {
     const char* hint = "";
-    if (error.system_errno() == EADDRINUSE)
-      hint = " (another program uses it: choose another port)";
+    if (error.system_errno() == EADDRINUSE) hint = " (it is in use: choose another port)";
     if (error.system_errno() == EADDRNOTAVAIL) hint = " (this machine does not have the address)";
     throw Error(error.code(), error.what() + std::string(hint), error.cause());
   }
