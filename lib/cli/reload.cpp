@@ -17,7 +17,7 @@ namespace offload::cli {
 namespace {
 
 /// Files that a program rereads are shorter; of a longer one only this much is compared.
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostCompared = std::size_t{1} << 20;
 
 /// Adds bytes to a digest of FNV-1a.
 std::size_t digest_with(std::size_t digest, std::string_view bytes) noexcept {
@@ -35,7 +35,7 @@ std::size_t digest_of(const std::string& path) {
     const core::Fd file = core::open_regular_file(path, action);
     std::array<char, 4096> piece;
     ssize_t count = 0;
-    for (std::size_t taken = 0; taken < kMostBytes; taken += static_cast<std::size_t>(count)) {
+    for (std::size_t taken = 0; taken < kMostCompared; taken += static_cast<std::size_t>(count)) {
       count = ::read(file.get(), piece.data(), piece.size());
       if (count <= 0) break;
       digest = digest_with(digest, {piece.data(), static_cast<std::size_t>(count)});
