@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -51,6 +52,8 @@ class SlowRequests {
                     std::size_t length, protocol::Refusal reason, core::TimePoint now) noexcept;
 
  private:
+  [[nodiscard]] std::optional<std::uint64_t> count(const Client& client, core::Duration took,
+                                                   core::TimePoint now) noexcept;
   void find(const channel::Requester& requester, const channel::PostRecvTask& task,
             core::TimePoint seen, core::TimePoint sent) noexcept;
 

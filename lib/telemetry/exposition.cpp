@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace offload::telemetry {
 namespace {
@@ -83,8 +84,20 @@ void Exposition::add_buckets(const Metric& metric, const Labels& labels, const B
   sum.sample_sum += static_cast<double>(buckets.sum) / buckets.one;
 }
 
+void Exposition::exemplar(const Metric& metric, const Labels& labels, std::size_t bucket,
+                          Exemplar exemplar) {
+  const auto& of = sample(metric, prometheus::MetricType::Histogram, labels);
+  const auto number = static_cast<std::size_t>(&of - families_[last_].metric.data());
+  Exemplar& kept = exemplars_[{last_, number, bucket}];
+  if (kept.time < exemplar.time) kept = std::move(exemplar);
+}
+
 std::string Exposition::text() const {
   return prometheus::TextSerializer().Serialize(families_);
+}
+
+std::string Exposition::open_metrics() const {
+  return open_metrics_text(families_, exemplars_);
 }
 
 Labels with(Labels labels, const char* name, std::string value) {

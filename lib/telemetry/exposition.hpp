@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "telemetry/open_metrics.hpp"
+
 namespace offload::telemetry {
 
 /// The labels of a sample: names and values.
@@ -21,8 +23,9 @@ struct Metric {
   const char* help;
 };
 
-/// The samples of one page, to be written in Prometheus' text format. Samples of equal name and
-/// labels are added up: each thread gives its own, and shard() says whether they are told apart.
+/// The samples of one page, to be written in Prometheus' text format or as OpenMetrics. Samples of
+/// equal name and labels are added up: each thread gives its own, and shard() says whether they are
+/// told apart.
 class Exposition {
  public:
   explicit Exposition(bool per_thread) : per_thread_(per_thread) {}
@@ -46,8 +49,14 @@ class Exposition {
     add_buckets(metric, labels, {Histogram::kBounds, counts, histogram.sum(), Histogram::kOne});
   }
 
-  /// The page: text/plain; version=0.0.4.
+  /// Adds an exemplar of a bucket of a histogram that was added. The latest one of a bucket is
+  /// kept.
+  void exemplar(const Metric& metric, const Labels& labels, std::size_t bucket, Exemplar exemplar);
+
+  /// Returns the page: text/plain; version=0.0.4, which has no exemplars.
   [[nodiscard]] std::string text() const;
+  /// Returns the page as kOpenMetrics says.
+  [[nodiscard]] std::string open_metrics() const;
 
  private:
   /// The counts of a histogram, one more than bounds. `one`: of these is 1 in the metric's unit.
@@ -66,6 +75,7 @@ class Exposition {
   bool per_thread_;
   std::vector<prometheus::MetricFamily> families_;
   std::size_t last_ = 0;  ///< of families_, that was asked for
+  Exemplars exemplars_;
 };
 
 /// `labels` and one more.

@@ -56,12 +56,17 @@ class DurationHistogram : public BucketCounts<22> {
   /// In the unit of the metric: seconds.
   static constexpr double kOne = 1e9;
 
+  /// Returns the bucket of a duration in ns.
+  [[nodiscard]] static std::size_t bucket_of(std::uint64_t value) noexcept {
+    std::size_t bucket = 0;
+    while (bucket < kBounds.size() && value > kBounds[bucket]) ++bucket;
+    return bucket;
+  }
+
   /// A negative one counts as 0.
   void record(core::Duration duration) noexcept {
     const auto value = static_cast<std::uint64_t>(duration.count() > 0 ? duration.count() : 0);
-    std::size_t bucket = 0;
-    while (bucket < kBounds.size() && value > kBounds[bucket]) ++bucket;
-    record_in(bucket, value);
+    record_in(bucket_of(value), value);
   }
 };
 

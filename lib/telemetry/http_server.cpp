@@ -82,7 +82,10 @@ MHD_Result handle(void* self, MHD_Connection* connection, const char* url, const
     const char* const value = MHD_lookup_connection_value(connection, kind, key);
     return value == nullptr ? std::string_view() : std::string_view(value);
   };
-  const HttpRequest request{name, url, value_of(MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
+  const HttpRequest request{name,
+                            url,
+                            value_of(MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
+                            value_of(MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT),
                             value_of(MHD_GET_ARGUMENT_KIND, "per_thread") == "1",
                             value_of(MHD_GET_ARGUMENT_KIND, "value")};
   return send_response(connection, static_cast<HttpServer*>(self)->answer(request));

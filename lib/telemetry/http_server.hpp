@@ -21,9 +21,10 @@ namespace offload::telemetry {
 struct HttpRequest {
   std::string_view method;
   std::string_view path;
-  std::string_view host;   ///< the header of that name; empty: there is none
-  bool per_thread;         ///< ?per_thread=1
-  std::string_view value;  ///< ?value=..., unescaped; empty without it
+  std::string_view host;    ///< the header of that name; empty: there is none
+  std::string_view accept;  ///< the same
+  bool per_thread;          ///< ?per_thread=1
+  std::string_view value;   ///< ?value=..., unescaped; empty without it
 };
 
 struct HttpResponse {

@@ -92,7 +92,7 @@ HttpResponse Routes::answer(const HttpRequest& request) {
   }
   if (request.path == "/healthz") return say(source_->health());
   if (request.path == "/readyz") return say(source_->readiness());
-  if (request.path == "/metrics") return {200, kPrometheus, page(request.per_thread)};
+  if (request.path == "/metrics") return metrics(request);
   if (request.path == "/status") return {200, kJson, status()};
   if (request.path == "/trace") return {200, kJson, trace()};
   if (request.path == "/") return {200, kHtml, kLivePage};
@@ -111,11 +111,14 @@ HttpResponse Routes::command(const HttpRequest& request) {
   return {status, kText, result.text + "\n"};
 }
 
-const std::string& Routes::page(bool per_thread) {
-  Page& page = pages_[per_thread ? 1 : 0];
+HttpResponse Routes::metrics(const HttpRequest& request) {
+  const bool open_metrics = prefers_open_metrics(request.accept);
+  Page& page = pages_[open_metrics ? 1 : 0][request.per_thread ? 1 : 0];
   const auto now = core::Clock::now();
-  if (page.text.empty() || now - page.made >= kPageAge) page = {now, make_page(per_thread)};
-  return page.text;
+  if (page.text.empty() || now - page.made >= kPageAge) {
+    page = {now, make_page(request.per_thread, open_metrics)};
+  }
+  return {200, open_metrics ? kOpenMetrics : kPrometheus, page.text};
 }
 
 const std::string& Routes::status() {
@@ -124,7 +127,7 @@ const std::string& Routes::status() {
   return status_.text;
 }
 
-std::string Routes::make_page(bool per_thread) const {
+std::string Routes::make_page(bool per_thread, bool open_metrics) const {
   Exposition page(per_thread);
   add_build_info(page, program_);
   add_process(page, started_);
@@ -135,7 +138,7 @@ std::string Routes::make_page(bool per_thread) const {
                  static_cast<double>(net::limited_sources.count(static_cast<net::Door>(door))));
   }
   source_->collect(page);
-  return page.text();
+  return open_metrics ? page.open_metrics() : page.text();
 }
 
 std::string Routes::make_status() const {

@@ -47,6 +47,7 @@ class Source {
 
 /// The HTTP routes of a program: /metrics, /status, /trace, /healthz, /readyz and a page for
 /// people. A page is made at most ten times a second; in between, clients get the last one.
+/// /metrics is OpenMetrics for clients whose Accept header prefers it.
 class Routes {
  public:
   static constexpr core::Duration kPageAge = std::chrono::milliseconds(100);
@@ -75,10 +76,10 @@ class Routes {
   void serve(core::Fd listener, unsigned most_connections);
   [[nodiscard]] HttpResponse answer(const HttpRequest& request);
   [[nodiscard]] HttpResponse command(const HttpRequest& request);
-  const std::string& page(bool per_thread);
+  HttpResponse metrics(const HttpRequest& request);
   const std::string& status();
   const std::string& trace();
-  [[nodiscard]] std::string make_page(bool per_thread) const;
+  [[nodiscard]] std::string make_page(bool per_thread, bool open_metrics) const;
   [[nodiscard]] std::string make_status() const;
 
   std::string program_;
@@ -87,8 +88,9 @@ class Routes {
   std::optional<net::OwnFile> file_;     ///< of the UNIX socket
   std::optional<MetricsAddress> named_;  ///< a request has to name it
   std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
-  std::mutex mutex_;           ///< of the servers' threads
-  std::array<Page, 2> pages_;  ///< summed, and per thread; under the mutex, as is the next
+  std::mutex mutex_;  ///< of the servers' threads
+  /// By format: summed, and per thread; under the mutex, as is the next.
+  std::array<std::array<Page, 2>, 2> pages_;
   Page status_;
   Page trace_;
   net::SocketAddress address_;

@@ -13,10 +13,10 @@ namespace offload::telemetry {
 
 /// The last samples of a value, each a struct of 64-bit numbers. One thread adds without waiting;
 /// any thread may read.
-template <class Sample>
+template <class Sample, std::size_t Most = 512>
 class SampleRing {
  public:
-  static constexpr std::size_t kMost = 512;
+  static constexpr std::size_t kMost = Most;
 
   void add(const Sample& sample) noexcept {
     const std::uint64_t number = count_.load(std::memory_order_relaxed);

@@ -3,7 +3,7 @@ import resource
 
 import pytest
 
-pytest.register_assert_rewrite("harness", "wire", "control", "asker", "results")
+pytest.register_assert_rewrite("harness", "wire", "control", "open_metrics", "asker", "results")
 
 from harness import BIN, Stage  # noqa: E402, after the line above
 

@@ -258,7 +258,7 @@ TEST_F(RequestPathTest, ABadFrameIsRefusedAfterTheAnswersThatAreDue) {
   EXPECT_EQ(next(peer), error(Refusal::frame_too_long));
   EXPECT_TRUE(ends(peer));
   EXPECT_EQ(path_->refused(), 1U);
-  EXPECT_TRUE(log.has("client 0, of unknown address, is disconnected: " +
+  EXPECT_TRUE(log.has("client 1, of unknown address, is disconnected: " +
                       std::string(protocol::describe(Refusal::frame_too_long))));
 }
 

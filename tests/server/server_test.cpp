@@ -305,7 +305,7 @@ TEST_F(ServerTest, AHangupSwitchesTheLogOfSlowRequestsOnAndOff) {
   const auto is_logged = [&] {
     const std::size_t before = log_.text().size();
     EXPECT_TRUE(answers("one", "eno") && answers("three", "eerht"));
-    return log_.text().find("a request of 3 bytes for ", before) != std::string::npos;
+    return log_.text().find("of 3 bytes for ", before) != std::string::npos;
   };
   EXPECT_FALSE(is_logged()) << log_.text();
   ASSERT_TRUE(rereads("slow-request = \"1us\"\n")) << log_.text();

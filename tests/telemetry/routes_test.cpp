@@ -64,6 +64,9 @@ class ViewTest : public testing::Test {
                                 const std::string& host = "localhost") const {
     return ask_of(routes_, path, method, host);
   }
+  [[nodiscard]] std::string ask_as(const std::string& accept, const std::string& path) const {
+    return ask_of(routes_, path, "GET", "localhost\r\nAccept: " + accept);
+  }
   static std::string ask_of(const Routes& routes, const std::string& path,
                             const std::string& method, const std::string& host) {
     const core::Fd socket = connect_to(routes);
@@ -91,6 +94,21 @@ TEST_F(ViewTest, ServesTheMetricsOfTheProgramAndItsProcess) {
 TEST_F(ViewTest, TellsThreadsApartWhereThatIsAsked) {
   EXPECT_TRUE(has(ask("/metrics?per_thread=1"), "pages_total{thread=\"3\"} 1"));
   EXPECT_TRUE(has(ask("/metrics?per_thread=0"), "pages_total 2"));
+}
+
+TEST_F(ViewTest, ServesOpenMetricsToWhomeverPrefersIt) {
+  const std::string open = "application/openmetrics-text;version=1.0.0,*/*;q=0.1";
+  const auto answer = ask_as(open, "/metrics?per_thread=1");
+  EXPECT_TRUE(has(answer,
+                  "\nContent-Type: application/openmetrics-text; version=1.0.0; "
+                  "charset=utf-8\r\n"))
+      << answer;
+  EXPECT_TRUE(has(answer, "\n# TYPE pages counter\n"));
+  EXPECT_TRUE(has(answer, "\npages_total{thread=\"3\"} 1\n"));
+  EXPECT_TRUE(answer.ends_with("\n# EOF\n"));
+  // Each of these pages is kept by itself.
+  EXPECT_TRUE(has(ask_as(open, "/metrics"), "\npages_total 2\n"));
+  EXPECT_TRUE(has(ask_as("text/plain", "/metrics"), "\n# TYPE pages_total counter\n"));
 }
 
 TEST_F(ViewTest, APageIsMadeTenTimesASecondAtMost) {

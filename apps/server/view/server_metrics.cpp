@@ -78,6 +78,13 @@ constexpr std::array<NamedCounter<EngineTimes>, 2> kControlTimes{{
      &EngineTimes::stalls},
 }};
 
+/// Returns an exemplar with the numbers by which the log names the request.
+telemetry::Exemplar exemplar_of(const SlowRequest& slow) {
+  return {{{"client", std::to_string(slow.client)}, {"slow_request", std::to_string(slow.number)}},
+          static_cast<double>(slow.took) / 1e9,
+          static_cast<double>(slow.ended) / 1e9};
+}
+
 }  // namespace
 
 ServerMetrics::ServerMetrics(std::vector<std::string> services, core::Duration stall_limit,
@@ -186,6 +193,9 @@ void ServerMetrics::collect_clients(Exposition& page) const {
 }
 
 void ServerMetrics::collect_times(Exposition& page) const {
+  constexpr telemetry::Metric kDuration{
+      "offload_server_request_duration_seconds",
+      "One in 64 requests, from its first bytes until its answer was written."};
   constexpr telemetry::Metric kStageDuration{
       "offload_server_stage_duration_seconds",
       "Duration of the stages of one in 64 requests: receive (all bytes), queue (until the worker "
@@ -196,9 +206,12 @@ void ServerMetrics::collect_times(Exposition& page) const {
     // The sums of a service's threads: separately, these would be most of the page.
     page.histogram({"offload_server_request_bytes", "Lengths of the payloads of requests."},
                    of_service, thread.request_bytes);
-    page.histogram({"offload_server_request_duration_seconds",
-                    "One in 64 requests, from its first bytes until its answer was written."},
-                   of_service, thread.duration);
+    page.histogram(kDuration, of_service, thread.duration);
+    for (std::size_t bucket = 0; bucket < thread.last_slow.size(); ++bucket) {
+      for (const SlowRequest& slow : thread.last_slow[bucket].latest()) {
+        page.exemplar(kDuration, of_service, bucket, exemplar_of(slow));
+      }
+    }
     for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
       page.histogram(kStageDuration, with(of_service, "stage", kStages[stage]),
                      thread.stages[stage]);

@@ -41,6 +41,14 @@ struct RequestSample {
 /// way there and back, sending.
 inline constexpr std::array<const char*, 4> kStages{"receive", "queue", "worker", "send"};
 
+/// A slow request that was logged.
+struct SlowRequest {
+  std::uint64_t took;    ///< ns
+  std::uint64_t client;  ///< its number
+  std::uint64_t number;  ///< of slow requests of this thread
+  std::uint64_t ended;   ///< ns since the epoch
+};
+
 /// The counters of one I/O thread. Only that thread writes, once a turn if possible, and any may
 /// read. They exist before and after the thread, so that a reader needs to know nothing of threads.
 struct alignas(core::kCacheLinePair) ThreadMetrics {
@@ -67,6 +75,10 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   telemetry::DurationHistogram duration;         ///< of requests that are sampled, all stages
   std::array<telemetry::DurationHistogram, kStages.size()> stages;
   telemetry::SampleRing<RequestSample> samples;
+  /// The last one in each bucket of `duration`.
+  std::array<telemetry::SampleRing<SlowRequest, 1>,
+             telemetry::DurationHistogram::kBounds.size() + 1>
+      last_slow;
   progress::EngineTimes times;
 
   void count_refusal(protocol::Refusal reason) noexcept {

@@ -1,7 +1,9 @@
 """deploy/grafana and deploy/prometheus with Prometheus itself, a server, its worker and a load."""
 import json
+import re
 import shutil
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -20,9 +22,10 @@ EMPTY = ('count(up{job="offload-server"} == 0)', 'count(offload_server_ready{job
 
 @pytest.fixture
 def prometheus(stage):
-    """Prometheus with the two jobs of deploy/prometheus, which have one target each; yields a function that queries it."""
+    """Prometheus with the two jobs of deploy/prometheus, which have one target each, and with storage for exemplars;
+    yields a function that queries it."""
     metrics, port = {"dpu.example:9480": free_port(), "gpu.example:9481": free_port()}, free_port()
-    server = stage.server("--metrics", metrics["dpu.example:9480"])
+    server = stage.server("--metrics", metrics["dpu.example:9480"], "--slow-request", "1us")
     stage.worker("--metrics", metrics["gpu.example:9481"])
     server.wait_until_served()
     server.wait_until_listening()
@@ -35,14 +38,17 @@ def prometheus(stage):
     shutil.copy(RULES / "rules.yml", stage.folder)
     log = open(stage.folder / "prometheus.log", "wb")
     process = subprocess.Popen(["prometheus", f"--config.file={stage.folder}/prometheus.yml",
-                                f"--storage.tsdb.path={stage.folder}/data", f"--web.listen-address=127.0.0.1:{port}"],
+                                f"--storage.tsdb.path={stage.folder}/data", f"--web.listen-address=127.0.0.1:{port}",
+                                "--enable-feature=exemplar-storage"],
                                stdout=log, stderr=log)
 
-    def query(expression):
-        words = urllib.parse.urlencode({"query": expression})
+    def query(expression, exemplars=False):
+        words = urllib.parse.urlencode({"query": expression, "start": 0, "end": time.time() + 60})
+        path = f"api/v1/query_exemplars?{words}" if exemplars else f"api/v1/query?{words}"
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{words}", timeout=PATIENCE) as reply:
-                return json.load(reply)["data"]["result"]
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=PATIENCE) as reply:
+                data = json.load(reply)["data"]
+                return data if exemplars else data["result"]
         except urllib.error.HTTPError as error:
             if error.code == 503:
                 return []  # it is just starting
@@ -73,4 +79,19 @@ def test_each_panel_has_data(stage, prometheus):
                     prometheus(text)  # only its syntax
                 else:
                     wait_until(lambda text=text: prometheus(text), f"{file.stem}, '{panel['title']}': {text}")
+    assert client.alive, client.log
+
+
+@pytest.mark.skipif(not shutil.which("prometheus"), reason="needs prometheus, as promtool does")
+def test_the_panel_of_durations_has_slow_requests_of_the_log(stage, prometheus):
+    client = stage.client(prometheus.server, "--rate", 1000, "--duration", "600s")
+    client.wait_for_log("connected to")
+    panels = json.loads((ROOT / "deploy/grafana/dashboard.json").read_text())["panels"]
+    with_exemplars = [target for panel in panels for target in panel["targets"] if target.get("exemplar")]
+    assert len(with_exemplars) == 1
+    text = with_exemplars[0]["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*")
+    series = wait_until(lambda: prometheus(text, exemplars=True), "Prometheus has stored exemplars")
+    for labels in (exemplar["labels"] for of in series for exemplar in of["exemplars"]):
+        line = rf"client {labels['client']}, \S+: slow request {labels['slow_request']}, of "
+        wait_until(lambda line=line: re.search(line, prometheus.server.log), f"the log has {line}")
     assert client.alive, client.log

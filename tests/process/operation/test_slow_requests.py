@@ -10,8 +10,8 @@ from wire import Wire, frame, payloads
 pytestmark = needs_cpu_worker
 
 LIMIT = 0.5 * min(TIME_FACTOR, 4)
-LINE = (r"warning offload-server: client (\d+), 127\.0\.0\.1:\d+: a request of (\d+) bytes for reverse took ([\d.]+) ms "
-        r"until its response of (\d+) bytes was sent: ([\d.]+) ms until it was in the channel, ([\d.]+) ms in channel and "
+LINE = (r"warning offload-server: client (\d+), 127\.0\.0\.1:\d+: slow request \d+, of (\d+) bytes for reverse, took "
+        r"([\d.]+) ms until its response of (\d+) bytes was sent: ([\d.]+) ms until it was in the channel, ([\d.]+) ms in channel and "
         r"worker, ([\d.]+) ms until the response was sent \((\d+) more were not logged\)")
 COUNT = "offload_server_slow_requests_total"
 
@@ -44,7 +44,7 @@ def test_a_late_answer_is_reported_with_where_its_time_went(stage):
         line = server.wait_for_log(LINE, count=2)
         assert line[2] == "50" and float(line[5]) >= 1000 * LIMIT > float(line[6])
     assert figures(server)[COUNT] == 2
-    assert len(re.findall("a request of", server.log)) == 2
+    assert len(re.findall(": slow request", server.log)) == 2
 
 
 def test_ten_lines_a_second_tell_of_the_others(stage):

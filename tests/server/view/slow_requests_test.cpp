@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 #include <string>
 #include <thread>
@@ -47,6 +48,22 @@ class SlowRequestsTest : public test::RequestPathFixture {
     return times;
   }
 
+  /// Returns the exemplars, each of which is in its bucket.
+  [[nodiscard]] std::vector<SlowRequest> last_slow() const {
+    std::vector<SlowRequest> all;
+    for (std::size_t bucket = 0; bucket < metrics_.last_slow.size(); ++bucket) {
+      for (const SlowRequest& kept : metrics_.last_slow[bucket].latest()) {
+        EXPECT_EQ(telemetry::DurationHistogram::bucket_of(kept.took), bucket);
+        all.push_back(kept);
+      }
+    }
+    return all;
+  }
+  [[nodiscard]] bool is_logged(const SlowRequest& kept) const {
+    return log_.has("client " + std::to_string(kept.client) + ",") &&
+           log_.has(": slow request " + std::to_string(kept.number) + ", of ");
+  }
+
   support::LogCapture log_;
 };
 
@@ -65,7 +82,7 @@ TEST_F(SlowRequestsTest, OnlyRequestsThatTakeAsLongAreReported) {
   ASSERT_EQ(next(peer), response(bytes_of("etal")));
   EXPECT_EQ(count(), 1U);
   EXPECT_FALSE(log_.has("7 bytes")) << log_.text();
-  const auto parts = times("a request of 4 bytes for reverse took");
+  const auto parts = times("slow request 1, of 4 bytes for reverse, took");
   ASSERT_EQ(parts.size(), 4U) << log_.text();
   EXPECT_TRUE(log_.has("until its response of 4 bytes was sent")) << log_.text();
   EXPECT_GE(parts[0], 200);
@@ -98,7 +115,7 @@ TEST_F(SlowRequestsTest, ARequestThatWaitsForAWorkerIsReportedWhenItIsAnswered) 
   ASSERT_TRUE(worker_->serve());
   ASSERT_EQ(next(peer), response(bytes_of("ylrae")));
   EXPECT_EQ(count(), 1U);
-  const auto parts = times("a request of 5 bytes");
+  const auto parts = times("of 5 bytes for reverse");
   ASSERT_EQ(parts.size(), 4U) << log_.text();
   EXPECT_GE(parts[1], 200);  // until it was in the channel
 
@@ -134,7 +151,8 @@ TEST_F(SlowRequestsTest, EachRequestOfABatchIsReported) {
   EXPECT_EQ(count(), 8U);
   for (int i = 1; i <= 8; ++i) {
     const std::string bytes = std::to_string(10 * i) + " bytes";
-    const std::string line = "a request of " + bytes + " for reverse took ";
+    const std::string line =
+        "slow request " + std::to_string(i) + ", of " + bytes + " for reverse, took ";
     const std::size_t at = log_.text().find(line);
     ASSERT_NE(at, std::string::npos) << bytes << "\n" << log_.text();
     const std::string rest = log_.text().substr(at + line.size());
@@ -157,6 +175,32 @@ TEST_F(SlowRequestsTest, LinesAreLimitedAndRequestsAreCounted) {
   const auto lines = std::count(text.begin(), text.end(), '\n');
   EXPECT_GE(lines, SlowRequests::kMostLines);
   EXPECT_LT(static_cast<std::uint64_t>(lines), kRequests);
+  for (const SlowRequest& kept : last_slow()) EXPECT_TRUE(is_logged(kept)) << kept.number;
+}
+
+// In its bucket, with the numbers and the time of its line.
+TEST_F(SlowRequestsTest, TheLastOneOfABucketIsKept) {
+  open(4, kLate);
+  connect();
+  Peer& peer = connect();
+  EXPECT_TRUE(last_slow().empty());
+  for (const std::uint64_t number : {1U, 2U}) {
+    send_request(peer.socket, bytes_of("late"));
+    turn();
+    be_late();
+    ASSERT_TRUE(worker_->serve());
+    ASSERT_EQ(next(peer), response(bytes_of("etal")));
+    const auto kept = last_slow();
+    ASSERT_FALSE(kept.empty());
+    const SlowRequest& last = *std::ranges::max_element(kept, {}, &SlowRequest::number);
+    EXPECT_EQ(last.number, number);
+    EXPECT_EQ(last.client, peer.client->admission().number);
+    EXPECT_TRUE(is_logged(last)) << log_.text();
+    const auto line = "slow request " + std::to_string(number) + ", of 4 bytes";
+    EXPECT_NEAR(static_cast<double>(last.took) / 1e6, times(line).at(0), 0.001);
+    const auto now = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch());
+    EXPECT_NEAR(static_cast<double>(last.ended) / 1e9, static_cast<double>(now.count()) / 1e9, 60);
+  }
 }
 
 TEST_F(SlowRequestsTest, AnErrorInsteadOfAResponseIsReported) {
@@ -167,7 +211,7 @@ TEST_F(SlowRequestsTest, AnErrorInsteadOfAResponseIsReported) {
   be_late();
   path_->refuse_overdue(kLate / 2);
   ASSERT_EQ(next(peer), error(Refusal::request_timed_out));
-  auto parts = times("a request of 7 bytes");
+  auto parts = times("of 7 bytes for reverse");
   ASSERT_EQ(parts.size(), 3U) << log_.text();
   EXPECT_TRUE(log_.has("until its error request_timed_out")) << log_.text();
   EXPECT_GE(parts[2], 200);
@@ -181,7 +225,7 @@ TEST_F(SlowRequestsTest, AnErrorInsteadOfAResponseIsReported) {
   be_late();
   path_->set_refusal(Refusal::worker_unavailable);
   ASSERT_EQ(next(peer), error(Refusal::worker_unavailable));
-  parts = times("a request of 6 bytes");
+  parts = times("of 6 bytes for reverse");
   ASSERT_EQ(parts.size(), 3U) << log_.text();
   EXPECT_TRUE(log_.has("until its error worker_unavailable")) << log_.text();
   EXPECT_GE(parts[1], 200);
@@ -209,11 +253,11 @@ TEST_F(SlowRequestsTest, ARequestThatIsRetriedKeepsItsArrival) {
            next(one) == response(bytes_of(answer));
   };
   ASSERT_TRUE(answered(peer, "dnoces"));
-  EXPECT_TRUE(times("a request of 6 bytes").empty()) << log_.text();
+  EXPECT_TRUE(times("of 6 bytes for reverse").empty()) << log_.text();
   paused.client->connection().set_paused(false);
   path_->hold_suspects();
   ASSERT_TRUE(answered(paused, "tsrif"));
-  const auto parts = times("a request of 5 bytes");
+  const auto parts = times("of 5 bytes for reverse");
   ASSERT_EQ(parts.size(), 4U) << log_.text();
   EXPECT_GE(parts[2], 200);
   path_->requester().close();
