@@ -50,6 +50,13 @@ def test_installed_by_pip(tmp_path):
     where = run(sys.executable, "-c", "import offload_client; print(offload_client.__file__)",
                 cwd=tmp_path, env={"PYTHONPATH": str(target)})
     assert where.strip() == str(target / "offload_client/__init__.py")
+    metadata, = target.glob("*.dist-info/METADATA")
+    fields = re.findall(r"^([\w-]+): (.*)", metadata.read_text().partition("\n\n")[0], re.MULTILINE)
+    for field in (("Requires-Python", ">=3.9"), ("Description-Content-Type", "text/markdown"), ("License-File", "LICENSE"),
+                  ("Classifier", "License :: OSI Approved :: Apache Software License"), ("Classifier", "Typing :: Typed")):
+        assert field in fields
+    licence, = metadata.parent.rglob("LICENSE")
+    assert licence.read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
 def test_the_version_is_the_suites():

@@ -10,7 +10,7 @@ import pytest
 from harness import PATIENCE, free_port, needs_cpu_worker, scaled
 from wire import payloads, reverse
 
-from offload_client import (AsyncClient, ConnectFailed, ConnectionLost, Refusal, RequestRefused,
+from offload_client import (AsyncClient, ConnectFailed, ConnectionLost, OffloadError, Refusal, RequestRefused,
                             ResponseTimeout)
 
 
@@ -223,3 +223,108 @@ async def test_several_clients_of_a_loop(stage):
                                  zip(itertools.cycle(clients), requests)))
     assert got == [*map(reverse, requests)]
     await asyncio.gather(*(client.close() for client in clients))
+
+
+async def given(requests, ended=None):
+    """An asynchronous iterable. `ended` gets whether its generator was ended."""
+    try:
+        for request in requests:
+            await asyncio.sleep(0)
+            yield request
+    finally:
+        if ended is not None:
+            ended.append(True)
+
+
+@on_a_loop
+async def test_requests_of_an_asynchronous_iterable(stage):
+    server, _ = stage.pair()
+    requests = payloads(scaled(2000), [0, 1, 20, 256])
+    async with connected(server) as client:
+        for in_flight in (1, 64, 20_000):
+            got = [response async for response in client.requests(given(requests), in_flight)]
+            assert got == [*map(reverse, requests)]
+        assert [response async for response in client.requests(given([]))] == []
+        ended = []
+        responses = client.requests(given(requests, ended), in_flight=5)
+        async for response in responses:
+            assert response == reverse(requests[0])
+            break
+        await responses.aclose()
+        while not ended:
+            await asyncio.sleep(0)
+        assert await client.request(b"hello") == b"olleh"
+
+
+@on_a_loop
+async def test_responses_come_while_the_next_request_does_not(stage):
+    """Each request is made of the response before it; no more are taken than may be in flight."""
+    server, _ = stage.pair()
+    came = asyncio.Queue()
+    taken = 0
+
+    async def next_ones():
+        nonlocal taken
+        while (request := await came.get()) is not None:
+            taken += 1
+            yield request
+
+    async with connected(server) as client:
+        came.put_nowait(b"0")
+        number = 0
+        async for response in client.requests(next_ones(), in_flight=8):
+            assert response == reverse(b"%d" % number)
+            number += 1
+            came.put_nowait(b"%d" % number if number < 50 else None)
+        assert number == 50
+        for number in range(20):
+            came.put_nowait(b"%d" % number)
+        taken = 0
+        responses = client.requests(next_ones(), in_flight=3)
+        assert await responses.__anext__() == b"0"
+        for _ in range(100):
+            await asyncio.sleep(0)
+            assert taken <= 4
+        await responses.aclose()
+
+
+@on_a_loop
+async def test_errors_of_an_asynchronous_iterable(stage):
+    """Its own exceptions come behind the responses to its requests. A lost connection names all requests that were taken."""
+    server, worker = stage.pair("--worker-timeout", "100s")
+
+    async def fails():
+        yield b"one"
+        yield b"two"
+        raise KeyError("the iterable's")
+
+    async with connected(server) as client:
+        got = []
+        responses = client.requests(fails())
+        with pytest.raises(KeyError, match="iterable's"):
+            async for response in responses:
+                got.append(response)
+        assert got == [b"eno", b"owt"]
+        with pytest.raises(OffloadError, match="an exception has ended this iteration"):
+            await responses.__anext__()
+        for wrong in (b"too long" * (4 << 20), "text"):
+            with pytest.raises((ValueError, TypeError)):
+                async for response in client.requests(given([b"one", wrong])):
+                    assert response == b"eno"
+        taken = []
+
+        async def endless():
+            while True:
+                await asyncio.sleep(0)
+                taken.append(b"%d" % len(taken))
+                yield taken[-1]
+
+        responses = client.requests(endless(), in_flight=10)
+        assert await responses.__anext__() == b"0"
+        server.kill()
+        got = 1
+        with pytest.raises(ConnectionLost) as lost:
+            async for _ in responses:
+                got += 1
+        assert list(lost.value.unanswered) == taken[got:] and lost.value.unanswered
+    worker.kill()

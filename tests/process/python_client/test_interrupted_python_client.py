@@ -12,7 +12,7 @@ from harness import LONG, PATIENCE
 from interruption import Interruption
 from wire import reverse
 
-from offload_client import AsyncClient, Client, ConnectionLost, OffloadError
+from offload_client import AsyncClient, Client, ConnectionLost, OffloadError, Pool
 
 EARLIER = [b"earlier %d" % number for number in range(3)]
 REQUESTS = [b"request %d" % number for number in range(3)]
@@ -203,6 +203,28 @@ def test_a_turn_that_is_interrupted_as_its_task_ends(port):
     assert client.run(ends()) == "result"
     client.close()
     client.end()
+
+
+@kinds
+def test_a_pool_keeps_all_its_places(port, kind):
+    """Also those of calls that made a connection, or found one that was used before."""
+    before = descriptors()
+    for first in (False, True):
+        pool = None
+
+        def prepare(first=first):
+            nonlocal pool
+            pool = Pool(2, "127.0.0.1", port, timeout=PATIENCE)
+            if first:
+                assert pool.request(b"first") == b"tsrif"
+            return lambda: pool.request(b"interrupted")
+
+        for _ in interrupted_everywhere(kind, True, prepare):
+            with pool.client() as one, pool.client() as other:
+                assert (one.request(b"one"), other.request(b"two")) == (b"eno", b"owt")
+            pool.close()
+    pool = None
+    assert descriptors() == before
 
 
 @kinds

@@ -13,7 +13,7 @@ from wire import payloads, reverse
 
 sys.path.insert(0, str(ROOT / "clients/python/src"))
 
-from offload_client import (AsyncClient, Client, ConnectFailed, ConnectionLost, NotOwner,  # noqa: E402
+from offload_client import (AsyncClient, Client, ConnectFailed, ConnectionLost, NotOwner, Pool,  # noqa: E402
                             Refusal, RequestRefused, tls_context)
 
 pytestmark = needs_openssl
@@ -31,7 +31,12 @@ def ask_async(port, requests, **options):
     return asyncio.run(asyncio.wait_for(ask(), 12 * PATIENCE))
 
 
-both = pytest.mark.parametrize("ask", [ask_sync, ask_async])
+def ask_pool(port, requests, **options):
+    with Pool(2, "127.0.0.1", port, timeout=6 * PATIENCE, **options) as pool:
+        return list(map(pool.request, requests))
+
+
+both = pytest.mark.parametrize("ask", [ask_sync, ask_async, ask_pool])
 
 
 @both

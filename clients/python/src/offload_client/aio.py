@@ -6,8 +6,8 @@ import socket
 import ssl
 from collections import deque
 from types import TracebackType
-from typing import (TYPE_CHECKING, Any, AsyncIterator, Awaitable, Deque, Iterable, Optional, Tuple,
-                    Type)
+from typing import (TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Awaitable, Deque, Iterable,
+                    Optional, Tuple, Type, Union)
 
 from .codec import MAX_MESSAGE_LENGTH, Payload, request_payload
 from .connection import Connection, Use
@@ -224,14 +224,55 @@ class AsyncClient:
         request = request_payload(payload)
         return await self._result(request, self._submit(request), timeout)
 
-    def requests(self, payloads: Iterable[Payload], in_flight: int = 64, *,
-                 timeout: Timeout = Default.TIMEOUT) -> AsyncIterator[bytes]:
+    def requests(self, payloads: Union[Iterable[Payload], AsyncIterable[Payload]], in_flight: int = 64,
+                 *, timeout: Timeout = Default.TIMEOUT) -> AsyncIterator[bytes]:
         """The responses to requests, in their order, with up to `in_flight` of them under way.
-        `timeout` is that of each wait. Raises as request() does, and OffloadError after an exception has ended the iteration."""
+        `timeout` is that of each wait. A task takes the requests of an asynchronous iterable. So responses
+        come also while the next request does not, and before an exception of the iterable. Raises as
+        request() does, and OffloadError after an exception has ended the iteration."""
         if in_flight < 1:
             raise ValueError("in_flight must be at least 1")
         iteration = Iteration()
+        if isinstance(payloads, AsyncIterable):
+            return _Responses(self._stream(payloads, in_flight, timeout, iteration), iteration)
         return _Responses(self._pipeline(payloads, in_flight, timeout, iteration), iteration)
+
+    async def _stream(self, payloads: AsyncIterable[Payload], in_flight: int, timeout: Timeout,
+                      iteration: Iteration) -> AsyncIterator[bytes]:
+        asked: Deque[Tuple[bytes, Answer]] = deque()
+        room = asyncio.Semaphore(in_flight)
+        changed = asyncio.Event()  # there is a request more, or there will be no other
+        taking = asyncio.ensure_future(self._take_all(payloads, asked, room, changed))
+        taking.add_done_callback(lambda _: changed.set())
+        try:
+            while asked or not taking.done():
+                if asked:
+                    yield await self._oldest(asked, timeout)
+                    room.release()
+                else:
+                    changed.clear()
+                    await changed.wait()
+            taking.result()
+            iteration.complete = True
+        finally:
+            _give_up((taking, *(answer for _, answer in asked)))
+
+    async def _take_all(self, payloads: AsyncIterable[Payload], asked: Deque[Tuple[bytes, Answer]],
+                        room: asyncio.Semaphore, changed: asyncio.Event) -> None:
+        """Submits the requests of an asynchronous iterable, until the connection is lost."""
+        await room.acquire()
+        async for payload in payloads:
+            request = request_payload(payload)
+            try:
+                asked.append((request, self._submit(request)))
+            except OffloadError as error:
+                answer: Answer = asyncio.get_running_loop().create_future()
+                answer.set_exception(error)
+                asked.append((request, answer))
+                return
+            finally:
+                changed.set()
+            await room.acquire()
 
     async def _pipeline(self, payloads: Iterable[Payload], in_flight: int, timeout: Timeout,
                         iteration: Iteration) -> AsyncIterator[bytes]:
@@ -246,10 +287,7 @@ class AsyncClient:
                 yield await self._oldest(asked, timeout)
             iteration.complete = True
         finally:
-            for _, answer in asked:
-                # A failure that no caller retrieves would be logged by asyncio as an error.
-                if not answer.cancel() and not answer.cancelled():
-                    answer.exception()
+            _give_up(answer for _, answer in asked)
 
     async def _oldest(self, asked: Deque[Tuple[bytes, Answer]], timeout: Timeout) -> bytes:
         try:
@@ -279,6 +317,13 @@ class AsyncClient:
             return await answer
         finally:
             timer.cancel()
+
+
+def _give_up(futures: Iterable[asyncio.Future[Any]]) -> None:
+    for future in futures:
+        # A failure that no caller retrieves would be logged by asyncio as an error.
+        if not future.cancel() and not future.cancelled():
+            future.exception()
 
 
 def _expire(seconds: float, request: bytes, answer: Answer) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Deque, Iterable, Iterator, Optional, Type
 
 from .codec import MAX_MESSAGE_LENGTH, Payload, request_payload
 from .connection import Connection
-from .errors import ConnectFailed, OffloadError, ResponseTimeout
+from .errors import ConnectFailed, ConnectionLost, OffloadError, ResponseTimeout
 from .exchange import Iteration
 from .settings import PORT, Default, Timeout, limit, split_url
 from .tls import tls_context
@@ -28,6 +28,7 @@ class _Slot:
 
     def __init__(self, request: bytes) -> None:
         self.request = request
+        self.end: Optional[int] = None  # of Connection.taken, once it is submitted
         self._response: Optional[bytes] = None
         self._error: Optional[BaseException] = None
 
@@ -135,9 +136,9 @@ class Client:
         """Submits the newest request."""
         try:
             with self._connection.use():
-                self._connection.submit(asked[-1].request, asked[-1])
+                asked[-1].end = self._connection.submit(asked[-1].request, asked[-1])
         except OffloadError as error:
-            error.unanswered = tuple(slot.request for slot in asked)
+            self._describe(error, asked)
             raise
 
     def _oldest(self, asked: Deque[_Slot], timeout: Timeout) -> bytes:
@@ -148,10 +149,26 @@ class Client:
                 self._wait(asked[0], seconds)
             response = asked[0].result()
         except OffloadError as error:
-            error.unanswered = tuple(slot.request for slot in asked)
+            self._describe(error, asked)
             raise
         asked.popleft()
         return response
+
+    def _describe(self, error: OffloadError, asked: Deque[_Slot]) -> None:
+        error.unanswered = tuple(slot.request for slot in asked)
+        if isinstance(error, ConnectionLost):
+            end = asked[0].end
+            error.unsent = end is None or end > self._connection.taken
+
+    def _is_open(self) -> bool:
+        """Whether the connection is there, as far as what the server has sent says."""
+        with self._connection.use():
+            while self._connection.receive():
+                pass
+            return not self._connection.exchange.lost
+
+    def _is_idle(self) -> bool:
+        return self._connection.exchange.idle
 
     def _wait(self, slot: _Slot, seconds: Optional[float]) -> None:
         deadline = None if seconds is None else time.monotonic() + seconds

@@ -44,6 +44,7 @@ class Connection(Generic[AnySlot]):
         self.socket = connected
         self.exchange: Exchange[AnySlot] = Exchange(max_response_length)
         self.outgoing = bytearray()  # frames that the socket has not taken
+        self.taken = 0  # bytes that it has taken
         self._process = os.getpid()
         # At most one. A dict, because setdefault() is one step, which no thread or signal divides.
         self._uses: Dict[None, Use] = {}
@@ -62,8 +63,10 @@ class Connection(Generic[AnySlot]):
         with self.use():
             self.exchange.lose("this client was closed")
 
-    def submit(self, request: bytes, slot: AnySlot) -> None:
+    def submit(self, request: bytes, slot: AnySlot) -> Optional[int]:
+        """Returns the value of `taken` from which on the request was sent whole; None: it is not sent."""
         self.outgoing += self.exchange.send(request, slot)
+        return None if self.exchange.lost else self.taken + len(self.outgoing)
 
     def receive(self) -> bool:
         """Receives once. Returns whether anything came."""
@@ -95,6 +98,7 @@ class Connection(Generic[AnySlot]):
                 pass
             self.exchange.lose(f"sending failed: {error}")
             return False
+        self.taken += sent
         del self.outgoing[:sent]
         return True
 

@@ -67,13 +67,16 @@ class ResponseTimeout(OffloadError, TimeoutError):
 
 
 class ConnectionLost(OffloadError, ConnectionError):
-    """The connection has ended. If the server said why, by an error frame, code and text have it."""
+    """The connection has ended. If the server said why, by an error frame, code and text have it.
+    `unsent`: no request of `unanswered` was sent whole, so the server processes none of them. An
+    AsyncClient does not tell."""
 
     def __init__(self, message: str, unanswered: Iterable[bytes] = (), code: Optional[int] = None,
                  text: str = "") -> None:
         self.code = code
         self.refusal = None if code is None else Refusal.of(code)
         self.text = text
+        self.unsent = False
         super().__init__(message, unanswered)
 
 

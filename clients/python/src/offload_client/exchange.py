@@ -50,6 +50,11 @@ class Exchange(Generic[AnySlot]):
     def lost(self) -> bool:
         return self._lost is not None
 
+    @property
+    def idle(self) -> bool:
+        """Whether it is not lost and no response can come, not even one that its caller gave up."""
+        return self._lost is None and not self._waiting
+
     def send(self, request: bytes, slot: AnySlot) -> bytes:
         """The frame to be sent; nothing if the connection is lost, which the slot then says."""
         if self.lost:
