@@ -14,8 +14,12 @@ import pytest
 from frames import checksum
 from harness import BACKEND, BIN, RIGHT, ROOT, SERVICES, TIME_FACTOR, scaled, wait_until
 from lossy_wire import LossyWire
-from udp_worker import PORT, add_ipv6, figures_of, request, page_of, worker  # noqa: F401, a fixture
+from udp_worker import ADDRESS6, PORT, add_ipv6, figures_of, request, page_of, worker  # noqa: F401, a fixture
 from veth import ADDRESS, HERE, LIMIT, PEER, THERE, both_ends, namespace, run
+
+sys.path.insert(0, str(ROOT / "clients/python/src"))
+
+from offload_client import PacketClient  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -329,3 +333,17 @@ def test_wrong_command_lines(program, options, wrong):
                           timeout=LIMIT)
     assert done.returncode in (1, 2)
     assert wrong in done.stderr
+
+
+@pytest.mark.parametrize("host, most", [(ADDRESS, 1452), (ADDRESS6, 1432)])
+def test_the_python_client(worker, host, most):
+    program = worker(place=f"[{host}]:{PORT}" if ":" in host else f"{host}:{PORT}")
+    with namespace(THERE):
+        client = PacketClient(host, PORT, timeout=LIMIT)
+    with client:
+        for size in (0, 1, 16, 500, most):
+            request_bytes = bytes(index % 251 for index in range(size))
+            assert client.request(request_bytes) == request_bytes[::-1]
+        with pytest.raises(ValueError, match=f"at most {most} bytes"):
+            client.request(bytes(most + 1))
+    assert program.end()["answered"] == 5
