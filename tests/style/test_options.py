@@ -25,6 +25,7 @@ def run(script, *options):
     (("try-system",), "trixie, bookworm"),
     (("try-system", "sid"), "trixie, bookworm"),
     (("try-system", "trixie", "bookworm"), "trixie, bookworm"),
+    (("try-system", "--packages", "--arch", "riscv64", "trixie"), "amd64 and arm64"),
     (("fresh-root",), "a suite and a target"),
     (("fresh-root", "own"), "a suite and a target"),
     (("bench", "fast"), "quick, full"),

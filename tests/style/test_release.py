@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -84,6 +85,59 @@ def test_the_files_are_what_they_say(clone):
     assert {"dpu-gpu-offload", "libssl-dev", "libfmt-dev"} <= {each["name"] for each in packages.values()}
     assert all(relation[end] in {*packages, "SPDXRef-DOCUMENT"} for relation in document["relationships"]
                for end in ("spdxElementId", "relatedSpdxElement"))
+
+
+# They stand for the scripts that build packages; those of two suites have the same names, as the real ones.
+BUILDERS = {"scripts/try-system": """#!/bin/sh
+mkdir -p "build/system/$4/packages"
+rm -f build/system/$4/packages/*
+echo "$4 $3" >"build/system/$4/packages/offload_$3.deb"
+""", "scripts/package": """#!/bin/sh
+mkdir -p "build/package/$(dpkg --print-architecture)"
+cd "build/package/$(dpkg --print-architecture)"
+touch dpu-gpu-offload-server_1.deb dpu-gpu-offload-worker-cuda_1.deb
+"""}
+
+
+def program(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("compiler", ["nvcc", "none"])
+@pytest.mark.parametrize("native, folders, reasons", [
+    ("amd64", {"bookworm-amd64", "bookworm-arm64", "trixie-amd64"}, {"packages for trixie arm64"}),
+    ("arm64", {"bookworm-arm64", "trixie-arm64"}, {"packages for bookworm amd64", "packages for trixie amd64"})])
+def test_packages_that_this_machine_cannot_build_are_named(clone, tmp_path, compiler, native, folders, reasons):
+    root = clone("one")
+    for path, text in BUILDERS.items():
+        program(root / path, text)
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "builder")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program(programs / "dpkg", f"#!/bin/sh\necho {native}\n")
+    program(programs / "nvcc", "#!/bin/sh\n")
+    own = platform.freedesktop_os_release().get("VERSION_CODENAME")
+    worker = "dpu-gpu-offload-worker-cuda"
+    if compiler == "nvcc" and own in ("bookworm", "trixie"):
+        reasons = {*reasons, f"{worker} for other systems than {own} {native}"}
+        cuda = {f"{own}-{native}-cuda"}
+    else:
+        reasons = {*reasons, worker}
+        cuda = set()
+    done = release(root, "build", "--packages", PATH=f"{programs}:/usr/bin:/bin", CUDACXX=compiler)
+    assert done.returncode == 0, done.stdout
+    folder = root / "build/release-files"
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == folders | cuda
+    assert [path.name for each in cuda for path in (folder / each).iterdir()] == [f"{worker}_1.deb" for each in cuda]
+    for each in folders:
+        suite, architecture = each.split("-")
+        assert (folder / each / f"offload_{architecture}.deb").read_text() == f"{suite} {architecture}\n"
+    assert set(re.findall(r"^release: not built: (.*?):", done.stdout, re.MULTILINE)) == reasons
+    [file] = folder.glob("*.spdx.json")
+    identifiers = [each["SPDXID"] for each in json.loads(file.read_text())["packages"]]
+    assert len(set(identifiers)) == len(identifiers)
 
 
 def test_cut_writes_the_version_everywhere_and_a_tag_needs_it(clone):
