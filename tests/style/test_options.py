@@ -40,6 +40,7 @@ def run(script, *options):
     (("bundle", "--arch", "riscv64"), "amd64 and arm64"),
     (("package", "--arch"), "needs a value"),
     (("package", "--arch", "riscv64"), "amd64 and arm64"),
+    (("package", "--upgrade"), "needs a value"),
     (("coverage", "fast"), "--help"),
     (("test", "nightly", "trixie", "sometimes"), "release mission asan tsan"),
     (("rdma-guest",), "which command"),
