@@ -1,4 +1,5 @@
-"""scripts/release: the same commit gives the same bytes in two folders, and "cut" writes the version everywhere."""
+"""scripts/release: the same commit gives the same bytes in two folders, "cut" writes the version everywhere, and
+RPM packages have the files of the Debian ones."""
 import hashlib
 import json
 import os
@@ -15,8 +16,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # The files that the script reads.
-PARTS = ("CMakeLists.txt", "CHANGELOG.md", "clients/python", "debian", "deploy/kubernetes", "scripts/release")
+PARTS = ("CMakeLists.txt", "CHANGELOG.md", "clients/python", "debian", "deploy/kubernetes", "deploy/rpm", "scripts/release")
 DAY = "2026-01-02"
+SPEC = ROOT / "deploy/rpm/dpu-gpu-offload.spec"
+# The folder in debian/*.install of each macro of the spec; longer macros come first.
+FOLDERS = (("%{_sysconfdir}", "etc"), ("%{_unitdir}", "lib/systemd/system"), ("%{_bindir}", "usr/bin"),
+           ("%{_mandir}", "usr/share/man"), ("%{_docdir}/%{name}", "usr/share/doc/dpu-gpu-offload"),
+           ("%{_datadir}/zsh/site-functions", "usr/share/zsh/vendor-completions"), ("%{_datadir}", "usr/share"),
+           ("%{_libdir}", "usr/lib/*"), ("%{_includedir}", "usr/include"))
 
 
 def git(root, *words):
@@ -168,3 +175,47 @@ def test_a_file_with_another_version_is_refused(clone):
     git(root, "commit", "-q", "-a", "-m", "another")
     done = release(root, "build")
     assert done.returncode == 1 and "pyproject.toml has 0.0.9: run 'scripts/release cut'" in done.stdout
+
+
+def debian_path(line):
+    """Returns the path of a line of %files as debian/*.install has it, and whether it is a file of options."""
+    is_config = line.startswith("%config(noreplace) ")
+    path = line.removeprefix("%config(noreplace) ")
+    for macro, folder in FOLDERS:
+        if path.startswith(macro):
+            path = folder + path.removeprefix(macro)
+            break
+    assert "%" not in path, line
+    return path.removesuffix("*") if "/man/" in path else path, is_config
+
+
+def debian_name(arguments):
+    """Returns the name of the Debian package for the arguments of %files."""
+    name = arguments.removeprefix("-n ").replace("%{name}", "dpu-gpu-offload").replace("%{worker}", "worker")
+    if not arguments.startswith("-n "):
+        name = f"dpu-gpu-offload-{name}"
+    # A library has the number of its interface in its name only there.
+    return re.sub("-devel$", "-dev", re.sub("-client$", "-client0", name))
+
+
+def test_rpm_and_debian_packages_have_the_same_files():
+    spec = {}
+    for arguments, body in re.findall(r"^%files (.*)\n((?:.+\n)*)", SPEC.read_text(), re.MULTILINE):
+        paths = [debian_path(line) for line in body.splitlines() if line != "%license LICENSE"]
+        for path, is_config in paths:
+            assert is_config == path.startswith("etc/"), path
+        spec[debian_name(arguments)] = sorted(path for path, _ in paths)
+    debian = {path.stem: sorted(path.read_text().split()) for path in (ROOT / "debian").glob("*.install")}
+    assert spec == debian
+
+
+def test_rpm_packages_need_the_packages_that_debian_packages_need():
+    control = (ROOT / "debian/control").read_text()
+    for package in re.findall(r"^Package: (dpu-gpu-offload-\S+|lib\S+-dev)$", control, re.MULTILINE):
+        part = control.partition(f"Package: {package}\n")[2].partition("\n\n")[0]
+        for needed in re.findall(r"(dpu-gpu-offload-tools|libdpu-gpu-offload-client0) \(= ", part):
+            needed = needed.replace("dpu-gpu-offload", "%{name}").removesuffix("0")
+            name = package.removeprefix("dpu-gpu-offload-").replace("dpu-gpu-offload", "%{name}")
+            name = re.sub("-dev$", "-devel", re.sub("^worker.*", "%{worker}", name))
+            section = re.search(rf"^%package (?:-n )?{re.escape(name)}\n(.*?)^%description", SPEC.read_text(), re.MULTILINE | re.DOTALL)
+            assert f"Requires: {needed} = %{{version}}-%{{release}}" in section[1], package
