@@ -35,6 +35,17 @@ MUTANT = """# harm: none
 
 COVERED = "| A1 | to work | `lib/core` | works | test | CPU | `Good.Works`, `good_test`, `test_good.py::test_it` |\n"
 
+WIRED = """# Wiring
+
+## offload-good
+
+| option | effect | test |
+|---|---|---|
+| `--good` | it is good | `test_good.py::test_it` |
+| `--gpu` | none without one | no test: it needs a GPU |
+"""
+PROMISED = "| threat | promise | test |\n|---|---|---|\n| a | It holds | `Works`, `Good.*`, `test_it`, `good_test` |\n"
+
 
 @pytest.fixture
 def tree(tmp_path):
@@ -54,6 +65,8 @@ def tree(tmp_path):
     plant(tmp_path, "scripts/hello", "#!/usr/bin/env bash\necho hello\n")
     plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
     plant(tmp_path, "docs/reference/coverage.md", COVERED)
+    plant(tmp_path, "docs/evidence/wiring.md", WIRED)
+    plant(tmp_path, "docs/reference/security.md", PROMISED)
     plant(tmp_path, "tests/good_test.cpp", "TEST(Good, Works) {\n  EXPECT_EQ(good(), 1);\n}\n")
     plant(tmp_path, "tests/process/test_good.py", "def test_it():\n    pytest.skip('no spin')\n    assert it()\n")
     plant(tmp_path, "scripts/setup", "#!/usr/bin/env bash\necho spin\n")
@@ -402,6 +415,40 @@ def test_coverage_finds_tests_that_show_nothing(tree, path, text, finding):
     plant(tree, path, text)
     status, output = run("coverage", tree)
     assert status == 1 and finding in output, output
+
+
+@pytest.mark.parametrize("there, instead, finding", [
+    ("::test_it", "::test_that", "wiring.md:7: `--good` names test_good.py::test_that, which is not there"),
+    ("`test_good.py::test_it`", "`the good one`", "wiring.md:7: `--good` names the good one, which is no test"),
+    ("`test_good.py::test_it`", "some", "wiring.md:7: `--good` names no test, and does not say 'no test: REASON'"),
+    ("no test: it needs a GPU", "", "wiring.md:8: `--gpu` names no test"),
+    ("| it is good ", "", "wiring.md:7: `--good` has not 3 columns"),
+    (WIRED, "", "there is no table in docs/evidence/wiring.md"),
+])
+def test_coverage_finds_options_without_a_test(tree, there, instead, finding):
+    plant(tree, "docs/evidence/wiring.md", WIRED.replace(there, instead))
+    status, output = run("coverage", tree)
+    assert status == 1 and finding in output, output
+
+
+def test_coverage_finds_options_whose_test_never_runs(tree):
+    plant(tree, "tests/process/test_idle.py", "def test_that():\n    assert it()\n")
+    plant(tree, "docs/evidence/wiring.md", WIRED.replace("test_good.py::test_it", "test_idle.py::test_that"))
+    assert "`--good` names test_idle.py::test_that, which no command runs" in run("coverage", tree)[1]
+
+
+@pytest.mark.parametrize("there, instead, finding", [
+    ("`Works`", "`Fails`", "names Fails, which is not there"),
+    ("`Good.*`", "`Bad.*`", "names Bad.*, which is not there"),
+    ("`test_it`", "`test_that`", "names test_that, which is not there"),
+    ("`Works`, `Good.*`, `test_it`, `good_test`", "–", "names no test"),
+])
+def test_coverage_finds_promises_without_a_test(tree, there, instead, finding):
+    plant(tree, "docs/reference/security.md", PROMISED.replace(there, instead))
+    status, output = run("coverage", tree)
+    assert status == 1 and f"docs/reference/security.md:3: a {finding}" in output, output
+    plant(tree, "docs/reference/security.md", PROMISED.replace("It holds", "Possible").replace(there, instead))
+    assert (run("coverage", tree)[0] == 0) == (instead == "–")
 
 
 def test_spelling_finds_a_misspelt_word(tree):

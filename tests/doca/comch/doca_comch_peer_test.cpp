@@ -268,6 +268,14 @@ TEST_F(ComchPeerTest, TheTimeOfAStartBeginsWithItsFirstTurn) {
   EXPECT_EQ(client_side_.state(), DOCA_CTX_STATE_RUNNING);
 }
 
+TEST_F(ComchPeerTest, AStreamOfNoConnectionIsRefused) {
+  start_server();
+  by_hand_ = greet_by_hand();
+  token_[0] = static_cast<char>(token_[0] ^ 1);
+  EXPECT_TRUE(is_closed(attach_by_hand(1)));
+  EXPECT_TRUE(server_side_.new_consumers.empty());
+}
+
 TEST_F(ComchPeerTest, ManySilentStreamsDoNotKeepAServerBusy) {
   start_server();
   std::vector<core::Fd> silent;

@@ -1,5 +1,6 @@
 """offload-packets on veth: in a separate network namespace, with the peer in another one."""
 import json
+import re
 import signal
 import socket
 import struct
@@ -9,7 +10,7 @@ import time
 import pytest
 
 from frames import checksum, mac, udp_frame
-from harness import BACKEND, BIN, wait_until
+from harness import BACKEND, BIN, TIME_FACTOR, wait_until
 from veth import ADDRESS, HERE, LIMIT, PEER, THERE, Program, both_ends, link_of, namespace
 
 PROGRAM = BIN / "offload-packets"
@@ -242,6 +243,43 @@ def test_count_leaves_traffic_alone(packets):
         assert rules["udp to stack"] == 50
         client.send(b"after")
         assert server.recv(100) == b"after"
+
+
+def test_queues_and_a_duration(packets):
+    """The rule may name the last of four queues, and the program ends by itself."""
+    program = packets("capture", "--queues", "4", "--rule", "udp dport 9 to 3", "--file", "/dev/null", "--duration",
+                      f"{2 * TIME_FACTOR}s")
+    with udp(9) as client:
+        client.send(b"data")
+    assert program.process.wait(LIMIT) == 0
+    assert json.loads(program.output.read_text())["packets"] == 1
+
+
+def mapped_bytes(program):
+    """Returns the address space of offload-packets, which is the child of `ip netns exec` or has replaced it."""
+    return int(re.search(r"VmSize:\s+(\d+)", open(f"/proc/{program.process.pid}/status").read())[1]) * 1024
+
+
+def test_the_memory_of_frames(packets):
+    """A frame has 2 KiB."""
+    mapped = []
+    for frames in (64, 8192):
+        program = packets("echo", "--frames", str(frames))
+        mapped.append(mapped_bytes(program))
+        program.end()
+    assert mapped[1] - mapped[0] > 0.9 * 8192 * 2048
+
+
+@pytest.mark.parametrize("options, seen", [
+    ([], {True, False}), (["--sdk-log-level", "off"], {False}), (["--log-format", "json"], {True, False})],
+    ids=["default", "library", "format"])
+def test_the_log(packets, options, seen):
+    """The program logs that it is ready; the library logs the queues."""
+    program = packets("echo", *options)
+    program.end()
+    lines = program.log.splitlines()
+    assert {"queues on" in line for line in lines} == seen
+    assert ("json" in options) == all(line.startswith("{") for line in lines)
 
 
 def test_killed(packets):
