@@ -104,6 +104,16 @@ def ask_short(server):
 
 
 @on_a_cpu
+def test_a_replacement_that_cannot_serve_replaces_nobody(stage):
+    server = stage.server("--service", "shifted")
+    worker = stage.worker(*module("test_shifted"))
+    server.wait_until_listening()
+    assert stage.worker("--replace").wait(20 * TIME_FACTOR) == 1
+    ask_short(server)
+    assert worker.alive and "is gone" not in server.log
+
+
+@on_a_cpu
 def test_responses_that_are_too_long_are_refused_before_they_are_sent(stage):
     options = [*module("test_shifted"), "--service-option", "longer=100"]
     server = stage.server("--service", "shifted")
