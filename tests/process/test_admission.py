@@ -83,7 +83,9 @@ def test_a_frame_that_does_not_come_whole(stage, wires):
 def test_a_client_with_nothing_to_say(stage, wires):
     server, _ = stage.pair("--idle-timeout", "2s")
     idle, busy = wires(server.port), wires(server.port)
+    deadline = time.monotonic() + PATIENCE
     while "is disconnected" not in server.log:
+        assert time.monotonic() < deadline, "the idle one stays"
         busy.ask([b"busy"])
         time.sleep(0.1)
     assert idle.receive_error() == IDLE_TIMED_OUT

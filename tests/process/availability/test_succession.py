@@ -50,6 +50,16 @@ def test_a_stand_by_serves_when_the_worker_is_killed(stage):
             worker = stand_by
 
 
+def test_a_stand_by_has_no_share(stage):
+    """An active worker would get one of the two channels."""
+    server, _ = stage.pair("--threads", 2)
+    stand_by = stage.worker("--stand-by")
+    server.wait_until_attached(2)
+    stand_by.wait_for_log("channels? (is|are) assigned")
+    stage.run_client(server, "-t", 2, "-i", 100)
+    assert "standing by: no channel is assigned" in stand_by.log and "of 2 channels" not in stand_by.log
+
+
 def test_a_stand_by_serves_where_no_other_worker_is(stage):
     server = stage.server()
     worker = stage.worker("--stand-by")

@@ -275,13 +275,14 @@ def test_a_server_that_scribbles_over_the_channels_header(real_worker):
 def test_a_worker_names_the_stuck_channel(stage):
     """The worker does not see a request in a slot that is not the next one, and its watchdog reports it."""
     with FakeServer(stage.comch, depth=4, max_length=256) as server:
-        worker = stage.worker("--stuck-after", "100ms")
+        worker = stage.worker("--stuck-after", "3s")
         server.attach()
         server.memory.write(0, b"first", response=False)
         assert answer(server, 0) == (0, b"tsrif")
         struct.pack_into("=Q", server.memory.requests, 0, 2)  # as if two had been consumed
         server.memory.write(2, b"third", response=False)
-        worker.wait_for_log(r"channel 0 is stuck: its slot 2 \(message 2\) has been unanswered")
+        stuck = worker.wait_for_log(r"channel 0 is stuck: its slot 2 \(message 2\) has been unanswered for ([\d.]+) s")
+        assert float(stuck[1]) >= 3  # by default it would be logged after 2 s
         server.memory.write(1, b"second", response=False)
         assert answer(server, 2) == (0, b"driht")
         worker.wait_for_log("channel 0 is working again")

@@ -1,6 +1,7 @@
 """SIGHUP to offload-server and offload-worker: each setting that it rereads takes effect, on each port. The first
 values would make each test wait for an hour."""
 import contextlib
+import re
 import shutil
 import signal
 import sys
@@ -118,10 +119,9 @@ def test_a_lower_level_of_the_log(stage, kind):
     program.send_signal(signal.SIGHUP)
     program.wait_for_log("nothing was changed")
     file.write_text('log-level = "off"\n')
-    before = program.log
     program.send_signal(signal.SIGHUP)
     assert program.terminate() == 0
-    assert program.log == before
+    assert not re.search("were reread|SIGTERM", program.log)
 
 
 @needs_openssl
