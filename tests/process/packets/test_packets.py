@@ -218,14 +218,28 @@ def test_send(packets):
     server.settimeout(LIMIT)
     with server:
         program = packets("send", "--from", f"{ADDRESS}:6000", "--to", f"{PEER}:5000", "--to-mac",
-                          link_of(THERE, "x1")["address"], "--size", "64,200", "--rate", "2000", "-n", "200")
+                          link_of(THERE, "x1")["address"], "--size", "64,200", "--rate", "400", "-n", "200")
+        begin = time.monotonic()
         for i in range(200):
             message, sender = server.recvfrom(4096)
             assert sender == (ADDRESS, 6000)
             assert len(message) == (64, 200)[i % 2] and struct.unpack(">Q", message[:8])[0] == i
+        assert time.monotonic() - begin > 0.3  # the first ones may come before it; without a rate all do
         assert program.process.wait(LIMIT) == 0
     results = json.loads(program.output.read_text())
     assert results["sent"] == 200 and results["late_mean_us"] >= 0
+
+
+def test_the_next_hop(packets):
+    next_hop = "02:00:00:00:00:77"
+    with namespace(THERE):
+        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+        raw.bind(("x1", 0x0800))
+    raw.settimeout(LIMIT)
+    with raw:
+        program = packets("send", "--from", f"{ADDRESS}:6000", "--to", f"{PEER}:5001", "--to-mac", next_hop, "-n", "1")
+        wait_until(lambda: raw.recv(4096)[:6] == mac(next_hop), "a datagram comes", LIMIT)
+        assert program.process.wait(LIMIT) == 0
 
 
 def test_count_leaves_traffic_alone(packets):
@@ -271,8 +285,8 @@ def test_the_memory_of_frames(packets):
 
 
 @pytest.mark.parametrize("options, seen", [
-    ([], {True, False}), (["--sdk-log-level", "off"], {False}), (["--log-format", "json"], {True, False})],
-    ids=["default", "library", "format"])
+    ([], {True, False}), (["--sdk-log-level", "off"], {False}), (["--log-level", "info,lib=off"], {False}),
+    (["--log-format", "json"], {True, False})], ids=["default", "library", "level", "format"])
 def test_the_log(packets, options, seen):
     """The program logs that it is ready; the library logs the queues."""
     program = packets("echo", *options)
