@@ -177,7 +177,10 @@ def test_the_format_of_the_log(stage, kind):
     (["-l", "10"], set())], ids=["default", "library", "component", "off"])
 def test_the_levels_of_the_log(stage, kind, options, seen):
     """Each program logs lines itself, and the address of its metrics, which is a line of the library."""
-    log = end(start(stage, kind, *options))
+    program = start(stage, kind, *options)
+    if kind == "client" and False in seen:
+        program.wait_for_log("connected to")
+    log = end(program)
     assert {"metrics on" in line for line in log.splitlines()} == seen
 
 
