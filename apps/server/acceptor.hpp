@@ -57,6 +57,8 @@ class Acceptor final : progress::EventHandler {
   /// Accepts again where descriptors or memory had run out, and closes connections of proxies that
   /// are late.
   void tick(core::TimePoint now);
+  /// Makes the kernel record when bytes of clients arrive that connect from now on.
+  void tell_arrivals();
   /// Returns false while no client can be accepted, and for some seconds after one was turned away
   /// because there was no place for any.
   [[nodiscard]] bool has_room() const noexcept;

@@ -222,7 +222,10 @@ bool IoThread::apply_orders() {
     config_.worker_timeout = orders->timeouts->first;
     config_.request_timeout = orders->timeouts->second;
   }
-  if (orders->slow_request) path_.set_slow_request(*orders->slow_request);
+  if (orders->slow_request) {
+    path_.set_slow_request(*orders->slow_request);
+    if (*orders->slow_request != core::Duration{}) config_.metrics->is_shown = true;
+  }
   if (orders->tls) handshakes_.set_context(std::move(*orders->tls));
   for (auto& [socket, admission] : orders->sockets) {
     take_in(std::move(socket), std::move(admission));

@@ -188,6 +188,7 @@ void Server::open_for_clients() {
         metrics_.thread(i),
         retries,
         waiting_};
+    metrics_.thread(i)->is_shown = needs_arrivals(options_);  // SIGHUP may have changed it
     threads_.push_back(std::make_unique<IoThread>(config, first.channels[i]));
     if (tls_) threads_.back()->set_tls(*tls_);
     threads_.back()->start();
@@ -208,6 +209,7 @@ void Server::open_ports() {
   std::vector<Acceptor::Port> ports;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     for (core::Fd& listener : listeners_[i]) {
+      if (needs_arrivals(options_)) net::tell_arrivals(listener.get());
       core::log_info("listening on {} with {} threads, service {}{}",
                      net::local_address(listener.get()).to_string(), each,
                      options_.listens[i].service, tls_ ? ", TLS" : "");
@@ -346,7 +348,9 @@ cli::Reload::Change Server::reread_options() {
 bool Server::reload() {
   metrics_.note_reload();
   const core::Duration before = options_.worker_timeout;
+  const bool had_arrivals = needs_arrivals(options_);
   if (!reload_.run()) return false;
+  if (!had_arrivals && needs_arrivals(options_) && acceptor_) acceptor_->tell_arrivals();
   // A wait for a worker that is under way takes the new limit, too.
   if (worker_deadline_ != core::RunTime::max()) {
     worker_deadline_ += options_.worker_timeout - before;

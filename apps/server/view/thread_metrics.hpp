@@ -56,7 +56,7 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   static constexpr std::size_t kRefusals = 32;
 
   /// Set if there may be a reader, or slow requests are logged: then connections note arrivals.
-  /// Constant once the thread runs.
+  /// Once the thread runs, only it reads this, and sets it when SIGHUP gives it --slow-request.
   bool is_shown = false;
   core::Counter connections;  ///< now
   core::Counter accepted;

@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 
 import pytest
 
@@ -12,9 +13,10 @@ from harness import ROOT, needs_cpu_worker, wait_until
 from test_server_options import ANSWERS, TWO_PORTS, hold_up, ports_of
 from wire import REQUEST_TIMED_OUT, WORKER_UNAVAILABLE, Wire, frame
 
-sys.path.insert(0, str(ROOT / "tests/process/tls"))
+sys.path[:0] = [str(ROOT / "tests/process" / folder) for folder in ("tls", "operation")]
 
 from certificates import Authority, needs_openssl, own, trusting  # noqa: E402
+from test_metrics import arrival_times  # noqa: E402
 
 
 @pytest.fixture(name="file")
@@ -54,6 +56,17 @@ def test_the_time_of_a_request(file, pair, which):
         worker.send_signal(signal.SIGCONT)
         reread(server, file, 'worker-timeout = "1h"\nrequest-timeout = 0\n', count=2)
         wire.ask([b"after"], ANSWERS[which])
+
+
+@PORTS
+def test_slow_requests(file, pair, which):
+    server, _, ports = pair
+    with Wire(ports[which]) as wire:
+        wire.ask([b"before"], ANSWERS[which])
+        reread(server, file, 'slow-request = "1us"\n')
+        wire.ask([b"slow"], ANSWERS[which])
+    server.wait_for_log(f"a request of 4 bytes for {which} took")
+    assert "a request of 6 bytes" not in server.log
 
 
 @needs_cpu_worker
@@ -166,3 +179,21 @@ def test_a_second_signal_ends_a_worker_at_once(stage):
     with contextlib.suppress(ProcessLookupError):
         worker.send_signal(signal.SIGINT)
     assert worker.wait() == -signal.SIGINT
+
+
+@needs_cpu_worker
+def test_slow_requests_count_from_their_arrival(stage, file):
+    """Also if nothing else but the limit, which SIGHUP has switched on, needs the arrival of a request: the server is
+    stopped when it arrives."""
+    server = stage.server("--config", file)
+    stage.worker()
+    server.wait_until_listening()
+    reread(server, file, 'slow-request = "300ms"\nworker-timeout = "1h"\n')
+    with arrival_times(), Wire(server.port) as wire:
+        wire.ask([b"quick"])
+        server.stop()
+        wire.send(frame(b"waits"))
+        time.sleep(0.5)
+        server.send_signal(signal.SIGCONT)
+        wire.expect([b"stiaw"])
+    server.wait_for_log("a request of 5 bytes for reverse took")
