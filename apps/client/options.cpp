@@ -147,6 +147,10 @@ void add_tls(cli::CommandLine& line, Options& options) {
   cli::add_text(line, "--tls-ca FILE", options.tls_ca,
                 "Trust the authorities in this file, PEM. Default: the authorities of the system")
       .needs(tls);
+  cli::add_text(line, "--tls-crl FILE", options.tls_crl,
+                "Refuse a server's certificate that the revocation lists in this file, PEM, "
+                "revoke. Each authority of the server needs a list. Default: no list")
+      .needs(tls);
   cli::add_text(line, "--tls-server-name NAME", options.tls_server_name,
                 "Expect this name in the server's certificate. Default: the server's ADDRESS")
       .needs(tls);

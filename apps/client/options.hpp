@@ -47,6 +47,7 @@ struct Options {
 
   bool tls = false;
   std::string tls_ca;           ///< empty: the system's
+  std::string tls_crl;          ///< empty: no certificate is revoked
   std::string tls_server_name;  ///< empty: the server's address
   std::string tls_certificate;  ///< empty: none
   std::string tls_key;

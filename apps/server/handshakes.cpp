@@ -1,5 +1,6 @@
 #include "apps/server/handshakes.hpp"
 
+#include <openssl/x509_vfy.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -20,6 +21,12 @@ namespace {
 constexpr core::Duration kAlertTime = std::chrono::seconds(1);
 /// One in this number of the maximum of clients makes room at once: it takes a search of all.
 constexpr std::size_t kShareThatMakesRoom = 64;
+
+HandshakeFailure kind_of(const net::TlsStream& stream) {
+  if (stream.certificate_error() == X509_V_ERR_CERT_REVOKED) return HandshakeFailure::revoked;
+  if (stream.certificate_error() != X509_V_OK) return HandshakeFailure::certificate;
+  return stream.peer_is_plain() ? HandshakeFailure::plain : HandshakeFailure::other;
+}
 
 /// Tells a peer that does not use TLS that it has to, in the protocol that it speaks.
 void answer_plainly(const net::Stream& stream) {
@@ -129,7 +136,8 @@ bool Handshakes::close_late() {
   for (auto* const list : {&under_way_, &failed_}) {
     while (Client* const client = list->front()) {
       if (client->deadline > engine_->run_time()) break;
-      if (!client->failed) log_failure(*client, "it did not finish in time");
+      if (!client->failed)
+        note_failure(*client, HandshakeFailure::timeout, "it did not finish in time");
       remove(*client);
       worked = true;
     }
@@ -157,7 +165,7 @@ void Handshakes::go_on(Client& client) {
       return on_done_(std::move(owned->stream), std::move(owned->admission));
     }
     case net::TlsHandshake::failed:
-      log_failure(client, client.stream.describe_error(EPROTO));
+      note_failure(client, kind_of(*client.stream.tls()), client.stream.describe_error(EPROTO));
       answer_plainly(client.stream);
       client.stream.end_sending();
       give_up(client, kAlertTime);
@@ -165,7 +173,9 @@ void Handshakes::go_on(Client& client) {
   }
 }
 
-void Handshakes::log_failure(const Client& client, const std::string& reason) {
+void Handshakes::note_failure(const Client& client, HandshakeFailure kind,
+                              const std::string& reason) {
+  ++failures_[static_cast<std::size_t>(kind)];
   if (!failure_log_.allow(engine_->now())) return;
   core::log_warning(
       "client {}, {}: the TLS handshake failed: {} ({} more like this were not logged)",

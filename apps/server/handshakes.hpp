@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "apps/server/client_table.hpp"
+#include "apps/server/view/thread_metrics.hpp"
 #include "core/clock.hpp"
 #include "core/intrusive_list.hpp"
 #include "core/log.hpp"
@@ -53,6 +56,8 @@ class Handshakes {
   [[nodiscard]] std::size_t size() const noexcept { return clients_.size(); }
   /// Memory that they take, bytes.
   [[nodiscard]] std::size_t held() const noexcept { return clients_.size() * kMemory; }
+  /// Handshakes that have failed, by HandshakeFailure.
+  [[nodiscard]] const auto& failures() const noexcept { return failures_; }
   void clear() noexcept { clients_.clear(); }
 
  private:
@@ -79,7 +84,7 @@ class Handshakes {
   void make_ready(Client& client) noexcept;
   void make_room();
   void give_up(Client& client, core::Duration time) noexcept;
-  void log_failure(const Client& client, const std::string& reason);
+  void note_failure(const Client& client, HandshakeFailure kind, const std::string& reason);
   std::unique_ptr<Client> remove(Client& client);
 
   progress::Engine* engine_;
@@ -91,6 +96,7 @@ class Handshakes {
   core::IntrusiveList<Client, Due> under_way_;  ///< the first to be late in front
   core::IntrusiveList<Client, Due> failed_;     ///< the same
   std::vector<std::unique_ptr<Client>> clients_;
+  std::array<std::uint64_t, kHandshakeFailures.size()> failures_{};
   core::RateLimit failure_log_;
   core::RateLimit limit_log_;
 };

@@ -178,6 +178,9 @@ void IoThread::publish() {
               metrics.transmitted.value(), gone_.load(std::memory_order_relaxed)};
   if (metrics.times.stalls.value() != stalls_) report_stall(before);
   metrics.connections.set(clients_.size() + handshakes_.size());
+  for (std::size_t i = 0; i < handshakes_.failures().size(); ++i) {
+    metrics.tls_failures[i].set(handshakes_.failures()[i]);
+  }
   metrics.responses.set(path_.answered_well());
   const std::uint64_t awaited = path_.requester().awaited();
   metrics.in_flight.set(awaited);

@@ -107,10 +107,15 @@ void add_tls(cli::CommandLine& line, Options& options) {
                                  "The certificate's private key, PEM; not accessible to others")
                        .needs(certificate);
   certificate.needs(key);
-  cli::add_text(line, "--tls-client-ca FILE", options.tls_client_ca,
-                "Require a client certificate signed by an authority in this file, PEM. Default: "
-                "no client certificate")
-      .needs(certificate);
+  const auto authorities =
+      cli::add_text(line, "--tls-client-ca FILE", options.tls_client_ca,
+                    "Require a client certificate signed by an authority in this file, PEM. "
+                    "Default: no client certificate")
+          .needs(certificate);
+  cli::add_text(line, "--tls-client-crl FILE", options.tls_client_crl,
+                "Refuse the client certificates that the revocation lists in this file, PEM, "
+                "revoke. Each authority of a client needs a list. Default: no list")
+      .needs(authorities);
 }
 
 void add_channel(cli::CommandLine& line, Options& options) {

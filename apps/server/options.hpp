@@ -36,7 +36,8 @@ struct Options {
   std::vector<Listen> listens;  ///< one at least: --listen, or listen_port and service
   std::string tls_certificate;  ///< empty: clients speak plain
   std::string tls_key;
-  std::string tls_client_ca;  ///< empty: clients need no certificate
+  std::string tls_client_ca;   ///< empty: clients need no certificate
+  std::string tls_client_crl;  ///< empty: no certificate is revoked
   std::uint32_t threads = 1;
   std::vector<net::AddressRange> proxies;  ///< their connections begin with a PROXY header
   std::vector<int> cpus;                   ///< one thread on each, instead of `threads`

@@ -43,13 +43,15 @@ bool needs_arrivals(const Options& options) {
 
 std::optional<net::TlsContext> make_tls(const Options& options) {
   if (options.tls_certificate.empty()) return std::nullopt;
-  return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca);
+  return net::TlsContext::server({options.tls_certificate, options.tls_key}, options.tls_client_ca,
+                                 options.tls_client_crl);
 }
 
 /// Returns the files that SIGHUP rereads, except that of --config.
 std::vector<std::string> reread_files(const Options& options) {
   std::vector<std::string> files = options.comch_security.key_files;
-  files.insert(files.end(), {options.tls_certificate, options.tls_key, options.tls_client_ca});
+  files.insert(files.end(), {options.tls_certificate, options.tls_key, options.tls_client_ca,
+                             options.tls_client_crl});
   return files;
 }
 

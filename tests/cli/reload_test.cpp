@@ -55,6 +55,16 @@ TEST(Reload, AFileWithAnotherContentIsNamedAndNotShown) {
   EXPECT_EQ(changed_files(before, digests_of({key})).size(), 1U) << "without waiting for a writer";
 }
 
+TEST(Reload, TheEndOfALongFileIsCompared) {
+  const support::TempDir folder;
+  const std::string list = folder.file("list");
+  const std::string most(std::size_t{2} << 20, 'x');
+  std::ofstream(list) << most << 'a';
+  const FileDigests before = digests_of({list});
+  std::ofstream(list) << most << 'b';
+  EXPECT_EQ(changed_files(before, digests_of({list})).size(), 1U);
+}
+
 TEST(Reload, OneThatIsWrongChangesNothing) {
   const support::LogCapture log;
   bool changed = false;

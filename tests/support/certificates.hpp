@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "net/tls/context.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -35,7 +36,7 @@ class Authority {
     net::TlsCertificate files{folder_.file(name + ".pem"), folder_.file(name + ".key")};
     const Key key(EVP_EC_gen("P-256"));
     const Certificate made(::X509_new());
-    fill(made.get(), name, key.get(), lifetime);
+    fill(made.get(), name, key.get(), lifetime, ++last_serial_);
     extend(made.get(), NID_subject_alt_name, names.c_str());
     sign(made.get());
     write(files.chain_file, [&](FILE* file) { return ::PEM_write_X509(file, made.get()); });
@@ -44,6 +45,33 @@ class Authority {
     });
     ::chmod(files.key_file.c_str(), 0600);
     return files;
+  }
+
+  [[nodiscard]] std::string list_file() const { return folder_.file("list.pem"); }
+  /// Writes a list that revokes the certificates with these serial numbers, in the order of issue()
+  /// from 1 on, and is valid for `lifetime` seconds from now on. Returns its file.
+  [[nodiscard]] std::string revoke(const std::vector<long>& serials, long lifetime = kDay,
+                                   long age = kDay) const {
+    const List list(::X509_CRL_new());
+    const Time begin(::X509_gmtime_adj(nullptr, -age));
+    const Time end(::X509_gmtime_adj(nullptr, lifetime));
+    ::X509_CRL_set_version(list.get(), X509_CRL_VERSION_2);
+    ::X509_CRL_set_issuer_name(list.get(), ::X509_get_subject_name(certificate_.get()));
+    ::X509_CRL_set1_lastUpdate(list.get(), begin.get());
+    ::X509_CRL_set1_nextUpdate(list.get(), end.get());
+    for (const long serial : serials) {
+      const Number number(::ASN1_INTEGER_new());
+      ::ASN1_INTEGER_set(number.get(), serial);
+      X509_REVOKED* const entry = ::X509_REVOKED_new();
+      ::X509_REVOKED_set_serialNumber(entry, number.get());
+      ::X509_REVOKED_set_revocationDate(entry, begin.get());
+      ::X509_CRL_add0_revoked(list.get(), entry);
+    }
+    if (::X509_CRL_sign(list.get(), key_.get(), ::EVP_sha256()) == 0) {
+      throw std::runtime_error("X509_CRL_sign");
+    }
+    write(list_file(), [&](FILE* file) { return ::PEM_write_X509_CRL(file, list.get()); });
+    return list_file();
   }
 
  private:
@@ -56,11 +84,15 @@ class Authority {
     }
   };
   using Key = std::unique_ptr<EVP_PKEY, Free<&::EVP_PKEY_free>>;
+  using List = std::unique_ptr<X509_CRL, Free<&::X509_CRL_free>>;
+  using Number = std::unique_ptr<ASN1_INTEGER, Free<&::ASN1_INTEGER_free>>;
+  using Time = std::unique_ptr<ASN1_TIME, Free<&::ASN1_TIME_free>>;
   using Certificate = std::unique_ptr<X509, Free<&::X509_free>>;
 
-  void fill(X509* made, const std::string& name, EVP_PKEY* key, long lifetime) const {
+  void fill(X509* made, const std::string& name, EVP_PKEY* key, long lifetime,
+            long serial = 0) const {
     ::X509_set_version(made, X509_VERSION_3);
-    ::ASN1_INTEGER_set(::X509_get_serialNumber(made), 1);
+    ::ASN1_INTEGER_set(::X509_get_serialNumber(made), serial);
     ::X509_gmtime_adj(::X509_getm_notBefore(made), -kDay);
     ::X509_gmtime_adj(::X509_getm_notAfter(made), lifetime);
     const auto set_name = [](X509_NAME* to, const std::string& text) {
@@ -89,6 +121,7 @@ class Authority {
 
   TempDir folder_;
   std::string name_;
+  mutable long last_serial_ = 0;
   Key key_;
   Certificate certificate_;
 };

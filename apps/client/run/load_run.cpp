@@ -88,7 +88,7 @@ std::optional<net::TlsContext> make_tls(const Options& options) {
   if (!options.tls_certificate.empty()) own = {options.tls_certificate, options.tls_key};
   return net::TlsContext::client(
       options.tls_server_name.empty() ? options.server_address : options.tls_server_name,
-      options.tls_ca, own);
+      options.tls_ca, own, options.tls_crl);
 }
 
 void run_thread(LoadThread& thread, RunControl& control, bool stop_on_fault) {

@@ -181,6 +181,11 @@ void ServerMetrics::collect_clients(Exposition& page) const {
                    with(labels, "reason", kConnectionEnds[end]),
                    static_cast<double>(thread.closed[end].value()));
     }
+    for (std::size_t kind = 0; kind < kHandshakeFailures.size(); ++kind) {
+      page.counter({"offload_server_tls_failures_total", "Failed TLS handshakes, by reason."},
+                   with(labels, "reason", kHandshakeFailures[kind]),
+                   static_cast<double>(thread.tls_failures[kind].value()));
+    }
     telemetry::collect(page, with(labels, "result", "ok"), kGoodResponses, thread);
     for (std::size_t code = 0; code < ThreadMetrics::kRefusals; ++code) {
       const std::string_view name = protocol::name_of(static_cast<Refusal>(code));

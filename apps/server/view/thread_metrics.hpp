@@ -25,6 +25,17 @@ enum class ConnectionEnd : std::uint8_t {
 inline constexpr std::array<const char*, 6> kConnectionEnds{"peer",     "reset",  "timeout",
                                                             "protocol", "memory", "shutdown"};
 
+/// Why a TLS handshake of a client failed.
+enum class HandshakeFailure : std::uint8_t {
+  revoked,      ///< the client's certificate is revoked
+  certificate,  ///< the client's certificate is refused for another reason
+  plain,        ///< the client does not use TLS
+  timeout,      ///< the handshake took too long
+  other,        ///< such as a client that refuses the server's certificate
+};
+inline constexpr std::array<const char*, 5> kHandshakeFailures{"revoked", "certificate", "plain",
+                                                               "timeout", "other"};
+
 /// When what became of one request, in the ticks of core::Clock (ns).
 struct RequestSample {
   std::uint64_t began;    ///< its first bytes came, or were read where the kernel does not tell
@@ -61,6 +72,7 @@ struct alignas(core::kCacheLinePair) ThreadMetrics {
   core::Counter connections;  ///< now
   core::Counter accepted;
   std::array<core::Counter, kConnectionEnds.size()> closed;
+  std::array<core::Counter, kHandshakeFailures.size()> tls_failures;
   core::Counter requests;                        ///< whole frames that were taken
   telemetry::SizeHistogram request_bytes;        ///< of their payloads
   core::Counter responses;                       ///< of the worker, good ones

@@ -10,6 +10,7 @@
 #include "core/fd.hpp"
 #include "net/tls/error.hpp"
 #include "net/tls/psk.hpp"
+#include "net/tls/revocation.hpp"
 
 namespace offload::net {
 namespace {
@@ -104,11 +105,13 @@ TlsContext::TlsContext(bool is_server)
   SSL_CTX_set_read_ahead(context, 1);
 }
 
-TlsContext TlsContext::server(const TlsCertificate& own, const std::string& client_ca_file) {
+TlsContext TlsContext::server(const TlsCertificate& own, const std::string& client_ca_file,
+                              const std::string& client_crl_file) {
   TlsContext made(true);
   made.use_certificate(own);
   if (client_ca_file.empty()) return made;
   made.require_peer(client_ca_file);
+  if (!client_crl_file.empty()) use_revocation_lists(made.context_.get(), client_crl_file);
   // Tells clients which of their certificates to send. The context owns the list.
   require_regular_file(client_ca_file, "cannot use the authorities in " + client_ca_file);
   auto* const names = ::SSL_load_client_CA_file(client_ca_file.c_str());
@@ -118,9 +121,11 @@ TlsContext TlsContext::server(const TlsCertificate& own, const std::string& clie
 }
 
 TlsContext TlsContext::client(const std::string& server_name, const std::string& ca_file,
-                              const std::optional<TlsCertificate>& own) {
+                              const std::optional<TlsCertificate>& own,
+                              const std::string& crl_file) {
   TlsContext made(false);
   made.require_peer(ca_file);
+  if (!crl_file.empty()) use_revocation_lists(made.context_.get(), crl_file);
   made.expect_name(server_name);
   if (own) made.use_certificate(*own);
   return made;

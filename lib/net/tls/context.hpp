@@ -31,12 +31,16 @@ struct PreSharedKey {
 /// that others can read, invalid_value if OpenSSL rejects it, or an error of the system.
 class TlsContext {
  public:
-  /// With `client_ca_file`, a client needs a certificate that one of its authorities has signed.
-  static TlsContext server(const TlsCertificate& own, const std::string& client_ca_file = {});
+  /// With `client_ca_file`, a client needs a certificate that one of its authorities has signed,
+  /// and, with `client_crl_file`, that no list there revokes (use_revocation_lists).
+  static TlsContext server(const TlsCertificate& own, const std::string& client_ca_file = {},
+                           const std::string& client_crl_file = {});
   /// The server's certificate has to be signed by an authority in `ca_file` (empty: the system's)
-  /// and be for `server_name`, a DNS name or an IP address (IPv6: brackets allowed).
+  /// and be for `server_name`, a DNS name or an IP address (IPv6: brackets allowed); with
+  /// `crl_file`, no list there may revoke it.
   static TlsContext client(const std::string& server_name, const std::string& ca_file = {},
-                           const std::optional<TlsCertificate>& own = {});
+                           const std::optional<TlsCertificate>& own = {},
+                           const std::string& crl_file = {});
   /// The keys alone say who the peer is: no certificate is sent or taken. A server takes any of
   /// its keys, one at least.
   static TlsContext psk_server(std::vector<PreSharedKey> keys);

@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "net/tls/error.hpp"
+#include "net/tls/revocation.hpp"
 
 namespace offload::net {
 namespace {
@@ -78,6 +79,8 @@ TlsStream::TlsStream(const TlsContext& context, int socket)
   if (::SSL_set_fd(ssl_.get(), socket) != 1) {
     throw_openssl_error("cannot start TLS", core::ErrorCode::no_memory);
   }
+  ::SSL_set_ex_data(ssl_.get(), 0, this);
+  ::SSL_set_verify(ssl_.get(), ::SSL_get_verify_mode(ssl_.get()), &on_verified);
 }
 
 TlsHandshake TlsStream::handshake() {
@@ -258,7 +261,8 @@ std::string TlsStream::describe_error() {
     case SSL_R_CERTIFICATE_VERIFY_FAILED:
       ::ERR_clear_error();
       return std::string("the peer's certificate is refused: ") +
-             ::X509_verify_cert_error_string(verified);
+             ::X509_verify_cert_error_string(verified) +
+             (refused_.empty() ? "" : " (" + refused_ + ")");
     case SSL_R_HTTP_REQUEST:
     case SSL_R_HTTPS_PROXY_REQUEST:
       ::ERR_clear_error();
@@ -278,6 +282,22 @@ std::string TlsStream::describe_error() {
   // OpenSSL's words for an alert that came from the peer: "tlsv1 alert unknown ca", for example.
   const bool from_peer = reason >= SSL_AD_REASON_OFFSET;
   return (from_peer ? "the peer refused: " : "") + take_openssl_error();
+}
+
+/// Notes which certificate OpenSSL refuses, as it does not keep it.
+int TlsStream::on_verified(int is_valid, X509_STORE_CTX* check) {
+  if (is_valid == 1) return 1;
+  const auto* const ssl = static_cast<SSL*>(
+      ::X509_STORE_CTX_get_ex_data(check, ::SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto* const stream = static_cast<TlsStream*>(::SSL_get_ex_data(ssl, 0));
+  stream->certificate_error_ = ::X509_STORE_CTX_get_error(check);
+  const X509* const refused = ::X509_STORE_CTX_get_current_cert(check);
+  if (refused == nullptr) return 0;
+  try {
+    stream->refused_ = describe_refused(refused, stream->certificate_error_);
+  } catch (const std::bad_alloc&) {  // the reason alone is shown
+  }
+  return 0;
 }
 
 void TlsStream::on_message(int is_write, int, int type, const void*, std::size_t, SSL* ssl,

@@ -61,6 +61,8 @@ class TlsStream {
   [[nodiscard]] bool kernel_receives() const noexcept;
   /// Why the stream failed, for people; empty if it did not.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  /// OpenSSL's code (X509_V_ERR_...) for why the peer's certificate was refused; 0: it was not.
+  [[nodiscard]] int certificate_error() const noexcept { return certificate_error_; }
   /// Returns whether it failed because the peer does not use TLS. A server has sent such a peer
   /// nothing.
   [[nodiscard]] bool peer_is_plain() const noexcept { return peer_is_plain_ || peer_speaks_http_; }
@@ -76,6 +78,7 @@ class TlsStream {
   std::string describe_error();
   static void on_message(int is_write, int version, int type, const void* bytes, std::size_t size,
                          SSL* ssl, void* stream);
+  static int on_verified(int is_valid, X509_STORE_CTX* check);
 
   std::unique_ptr<SSL, TlsContext::FreeSsl> ssl_;
   int socket_;
@@ -87,6 +90,8 @@ class TlsStream {
   std::size_t credit_ = 0;
   std::uint32_t messages_ = 0;  ///< of the handshake protocol, received after the handshake
   std::string failure_;
+  int certificate_error_ = 0;
+  std::string refused_;  ///< the description of that certificate
   bool keeps_receiving_ = false;
   bool peer_is_plain_ = false;
   bool peer_speaks_http_ = false;

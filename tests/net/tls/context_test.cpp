@@ -10,6 +10,7 @@
 
 #include "tests/net/tls/tls_pair.hpp"
 #include "tests/support/certificates.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::net {
@@ -88,6 +89,69 @@ TEST_F(TlsContextTest, AClientsCertificateIsAskedFor) {
   const auto strange = others_.issue("stranger", "DNS:client.test");
   EXPECT_FALSE(connects(server, TlsContext::client("server.test", ours_.ca_file(), strange)));
   EXPECT_TRUE(has(server_failure_, "the peer's certificate is refused")) << server_failure_;
+}
+
+// The certificates of the fixture have the serial numbers 1 (the server's) and 2.
+TEST_F(TlsContextTest, ARevokedCertificateIsRefusedAndNamed) {
+  const auto client = TlsContext::client("server.test", ours_.ca_file(), client_);
+  const auto with = [&](const std::string& list) {
+    return TlsContext::server(server_, ours_.ca_file(), list);
+  };
+  EXPECT_TRUE(connects(with(ours_.revoke({})), client));
+  EXPECT_TRUE(connects(with(ours_.revoke({1, 3})), client));
+  EXPECT_FALSE(connects(with(ours_.revoke({1, 2})), client));
+  EXPECT_EQ(server_failure_,
+            "the peer's certificate is refused: certificate revoked (CN=client, serial number 02)");
+  const auto server = TlsContext::server(server_);
+  const auto checks = [&](const std::string& list) {
+    return TlsContext::client("server.test", ours_.ca_file(), {}, list);
+  };
+  EXPECT_TRUE(connects(server, checks(ours_.revoke({2}))));
+  EXPECT_FALSE(connects(server, checks(ours_.revoke({1}))));
+  EXPECT_TRUE(has(client_failure_, "certificate revoked (CN=server, ")) << client_failure_;
+}
+
+TEST_F(TlsContextTest, AListThatExpiresRefusesEveryCertificate) {
+  const auto server = TlsContext::server(server_, ours_.ca_file(), ours_.revoke({}, 2));
+  const auto client = TlsContext::client("server.test", ours_.ca_file(), client_);
+  EXPECT_TRUE(support::eventually([&] { return !connects(server, client); }));
+  EXPECT_TRUE(has(server_failure_, "CRL has expired")) << server_failure_;
+  EXPECT_TRUE(has(server_failure_, "list of CN=our authority must be replaced")) << server_failure_;
+}
+
+TEST_F(TlsContextTest, AnAuthorityWithoutAListVouchesForNobody) {
+  std::ofstream both(ours_.ca_file(), std::ios::app);
+  both << std::ifstream(others_.ca_file()).rdbuf() << std::flush;
+  const auto server = TlsContext::server(server_, ours_.ca_file(), ours_.revoke({}));
+  EXPECT_TRUE(connects(server, TlsContext::client("server.test", ours_.ca_file(), client_)));
+  const auto other = others_.issue("other", "DNS:other.test");
+  EXPECT_FALSE(connects(server, TlsContext::client("server.test", ours_.ca_file(), other)));
+  EXPECT_TRUE(has(server_failure_, "no revocation list of CN=another authority was given"))
+      << server_failure_;
+  std::ofstream lists(ours_.revoke({}), std::ios::app);
+  lists << std::ifstream(others_.revoke({})).rdbuf() << std::flush;
+  const auto complete = TlsContext::server(server_, ours_.ca_file(), ours_.list_file());
+  EXPECT_TRUE(connects(complete, TlsContext::client("server.test", ours_.ca_file(), other)));
+}
+
+TEST_F(TlsContextTest, RevocationListsThatAreNotWhatTheyShouldBe) {
+  const auto why_not = [&](const std::string& list) {
+    return std::string(
+        thrown_by([&] { (void)TlsContext::server(server_, ours_.ca_file(), list); }).what());
+  };
+  const auto expect = [&](const std::string& list, const std::string& why) {
+    EXPECT_TRUE(has(why_not(list), list)) << why_not(list);
+    EXPECT_TRUE(has(why_not(list), why)) << why_not(list);
+  };
+  expect("/nowhere/list", "No such file");
+  expect(ours_.ca_file(), "has no list in PEM");
+  expect(ours_.revoke({}, -60), "expired at ");
+  expect(ours_.revoke({}, 600, -300), "is not valid before ");
+  expect(others_.revoke({}), "is of an authority that is trusted");
+  // The authority has the same name and another key.
+  expect(Authority("our authority").revoke({}), "its signature is not that of the authority");
+  std::ofstream(ours_.revoke({}), std::ios::app) << "-----BEGIN X509 CRL-----\nAAAA\n";
+  expect(ours_.list_file(), "cannot use the revocation lists in ");
 }
 
 TEST_F(TlsContextTest, APrivateKeyThatOthersCanRead) {

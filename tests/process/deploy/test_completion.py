@@ -46,7 +46,7 @@ def offered(shell, tmp_path, *words):
     pytest.param("fish", marks=pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")),
 ])
 @pytest.mark.parametrize("words, answer", [
-    (("offload-server", "--tls-c"), ["--tls-certificate", "--tls-client-ca"]),
+    (("offload-server", "--tls-c"), ["--tls-certificate", "--tls-client-ca", "--tls-client-crl"]),
     (("offload-server", "--service", ""), ["reverse", "echo", "crc32c"]),
     (("offload-worker", "--backend", "c"), ["cuda", "cpu"]),
     (("offload-bench", "--ju"), ["--junit"]),

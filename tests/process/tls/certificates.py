@@ -20,7 +20,7 @@ class Authority:
         self._key = folder / f"{name}.key"
         self._openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
                       "-noenc", "-keyout", self._key, "-out", self.ca, "-subj", f"/CN={name}",
-                      "-days", 2, "-addext", "keyUsage=critical,keyCertSign")
+                      "-days", 2, "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
     def issue(self, name, names, days=1, key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
         """The files of a certificate for `names` and of its key. `key`: what openssl -newkey takes."""
@@ -33,6 +33,17 @@ class Authority:
                       "-CAcreateserial", "-days", days, "-extfile", extra, "-out", certificate)
         own_key.chmod(0o600)
         return certificate, own_key
+
+    def revoke(self, *certificates, until="20991231235959Z"):
+        """Writes the list of the authority, which revokes these certificates, and returns its file."""
+        database, settings, crl = (self._folder / f"{self._name}-crl.{kind}" for kind in ("index", "conf", "pem"))
+        database.write_text("")
+        settings.write_text(f"[ca]\ndefault_ca=own\n[own]\ndatabase={database}\ndefault_md=sha256\n")
+        own_files = ("ca", "-config", settings, "-cert", self.ca, "-keyfile", self._key)
+        for certificate in certificates:
+            self._openssl(*own_files, "-revoke", certificate)
+        self._openssl(*own_files, "-gencrl", "-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", until, "-out", crl)
+        return crl
 
     @staticmethod
     def _openssl(*words):

@@ -1,16 +1,18 @@
 """The clients' port with TLS 1.3: which clients are accepted, which are refused, and every byte right."""
 import contextlib
+import re
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import time
+from urllib.request import urlopen
 
 import pytest
 
 from certificates import Authority, needs_openssl, own, trusting
-from harness import PATIENCE, TIME_FACTOR, Load, expect_server_left, hang_up_with_fifo, scaled, statistics
+from harness import PATIENCE, TIME_FACTOR, Load, expect_server_left, hang_up_with_fifo, scaled, statistics, wait_until
 from wire import TLS_REQUIRED, TOO_LONG, Wire, frame, payloads, reverse
 
 pytestmark = needs_openssl
@@ -113,6 +115,40 @@ def test_clients_need_a_certificate_if_the_server_says_so(stage, ours, others, c
                    why="unknown ca")
     server.wait_for_log("failed: the peer's certificate is refused")
     stage.run_client(server, *trusting(ours), *own(client_certificate), "-i", 10)
+
+
+def test_a_revoked_certificate_is_refused_named_and_counted(stage, ours, certificate, client_certificate):
+    """Also after SIGHUP; a list that cannot be used changes nothing then."""
+    crl = ours.revoke()
+    server, _ = stage.pair(*own(certificate), "--tls-client-ca", ours.ca, "--tls-client-crl", crl, "--metrics", 0)
+    lost = ours.issue("lost", "DNS:lost.test")
+    for good in (lost, client_certificate):
+        stage.run_client(server, *trusting(ours), *own(good), "-i", 10)
+    ours.revoke(lost[0])
+    server.send_signal(signal.SIGHUP)
+    server.wait_for_log(f"were reread: the content of {crl}\n")
+    expect_refused(stage, server, *trusting(ours), *own(lost), why="certificate revoked")
+    server.wait_for_log(r"client \d+, 127\.0\.0\.1:\d+: the TLS handshake failed: the peer's certificate is refused: "
+                        r"certificate revoked \(CN=lost, serial number [0-9A-F]+\)")
+    address = server.wait_for_log(r"metrics on (http://127\.0\.0\.1:\d+/metrics)")[1]
+
+    def failures(reason):
+        with urlopen(address, timeout=PATIENCE) as page:
+            return int(re.search(rf'offload_server_tls_failures_total{{reason="{reason}"}} (\d+)', page.read().decode())[1])
+    wait_until(lambda: failures("revoked") == 1, "the client is counted")
+    assert failures("certificate") == 0
+    ours.revoke(until="20200102000000Z")
+    server.send_signal(signal.SIGHUP)
+    server.wait_for_log(rf"error .*SIGHUP: nothing was changed: the revocation list of CN=ours in {crl} expired at Jan  2 ")
+    expect_refused(stage, server, *trusting(ours), *own(lost), why="certificate revoked")
+    stage.run_client(server, *trusting(ours), *own(client_certificate), "-i", 10)
+
+
+def test_a_client_refuses_a_revoked_server(stage, ours, certificate):
+    server, _ = stage.pair(*own(certificate))
+    stage.run_client(server, *trusting(ours), "--tls-crl", ours.revoke(), "-i", 10)
+    expect_refused(stage, server, *trusting(ours), "--tls-crl", ours.revoke(certificate[0]),
+                   why="certificate revoked (CN=server, ")
 
 
 def test_one_too_many_is_told_nothing_before_its_handshake(stage, ours, certificate):
@@ -226,12 +262,16 @@ def test_files_that_will_not_do(stage, ours, certificate, tmp_path):
     for options, why in (
             (["--tls-certificate", certificate[0], "--tls-key", open_key], "is accessible to others than its owner"),
             (["--tls-certificate", "/nowhere", "--tls-key", certificate[1]], "/nowhere"),
-            ([*own(certificate), "--tls-client-ca", "/nowhere"], "/nowhere")):
+            ([*own(certificate), "--tls-client-ca", "/nowhere"], "/nowhere"),
+            ([*own(certificate), "--tls-client-ca", ours.ca, "--tls-client-crl", "/nowhere"], "/nowhere"),
+            ([*own(certificate), "--tls-client-ca", ours.ca, "--tls-client-crl", ours.ca], "has no list in PEM"),
+            ([*own(certificate), "--tls-client-ca", ours.ca, "--tls-client-crl", ours.revoke(until="20200102000000Z")],
+             "expired at Jan  2 00:00:00 2020 GMT: get a newer one from the authority")):
         server = stage.server(*options)
         assert server.wait() == 1
         assert why in server.log, server.log
     for options in (["--tls-certificate", certificate[0]], ["--tls-key", certificate[1]],
-                    ["--tls-client-ca", ours.ca]):
+                    ["--tls-client-ca", ours.ca], [*own(certificate), "--tls-client-crl", ours.ca]):
         assert stage.server(*options).wait() == 2
 
 
@@ -239,7 +279,8 @@ def test_a_fifo_in_the_place_of_a_certificate_is_an_error(stage, tmp_path):
     """OpenSSL opens the files of certificates itself; otherwise the case is that of test_reload.py."""
     authority = Authority(tmp_path, "of this test")
     certificate = authority.issue("server", "DNS:server.test")
-    server, _ = stage.pair(*own(certificate), "--tls-client-ca", authority.ca)
-    for count, file in enumerate((*certificate, authority.ca), 1):
+    crl = authority.revoke()
+    server, _ = stage.pair(*own(certificate), "--tls-client-ca", authority.ca, "--tls-client-crl", crl)
+    for count, file in enumerate((*certificate, authority.ca, crl), 1):
         hang_up_with_fifo(server, file, count)
     assert server.terminate() == 0
