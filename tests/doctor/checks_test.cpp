@@ -19,6 +19,7 @@ Finding one(const Findings& findings) {
 class Checks : public testing::Test {
  protected:
   const MadeUpMachine machine_{};
+  const LimitHolder shell_{"the shell", "self"};
 };
 
 TEST_F(Checks, AMachineOfWhichNothingIsKnownHasNoErrors) {
@@ -79,36 +80,36 @@ TEST_F(Checks, Limits) {
                        locked + "              bytes\n");
   };
   write("1048576", "unlimited");
-  EXPECT_EQ(one(check_open_files(machine_.tree())).severity, Severity::good);
-  EXPECT_EQ(one(check_locked_memory(machine_.tree())).severity, Severity::good);
+  EXPECT_EQ(one(check_open_files(machine_.tree(), shell_)).severity, Severity::good);
+  EXPECT_EQ(one(check_locked_memory(machine_.tree(), shell_)).severity, Severity::good);
   write("4096", "8388608");
-  EXPECT_EQ(one(check_open_files(machine_.tree())).severity, Severity::warning);
+  EXPECT_EQ(one(check_open_files(machine_.tree(), shell_)).severity, Severity::warning);
   // Without a device nothing has to be locked.
-  EXPECT_EQ(one(check_locked_memory(machine_.tree())).severity, Severity::note);
+  EXPECT_EQ(one(check_locked_memory(machine_.tree(), shell_)).severity, Severity::note);
   machine_.add_card("mlx5_0", 0);
-  const auto finding = one(check_locked_memory(machine_.tree()));
+  const auto finding = one(check_locked_memory(machine_.tree(), shell_));
   EXPECT_EQ(finding.severity, Severity::warning);
-  EXPECT_EQ(finding.found, "8192 KiB at most");
+  EXPECT_EQ(finding.found, "8192 KiB at most (the shell)");
 }
 
 TEST_F(Checks, MemoryAndThreadsOfTheControlGroup) {
-  EXPECT_EQ(one(check_memory(machine_.tree())).severity, Severity::good);
-  EXPECT_EQ(one(check_threads(machine_.tree())).severity, Severity::good);
+  EXPECT_EQ(one(check_memory(machine_.tree(), shell_)).severity, Severity::good);
+  EXPECT_EQ(one(check_threads(machine_.tree(), shell_)).severity, Severity::good);
   machine_.write("/proc/self/mountinfo",
                  "35 25 0:31 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n");
   machine_.write("/proc/self/cgroup", "0::/a.slice/b.service\n");
   machine_.write("/sys/fs/cgroup/a.slice/memory.max", "67108864\n");
   machine_.write("/sys/fs/cgroup/a.slice/pids.max", "16\n");
-  const auto memory = one(check_memory(machine_.tree()));
+  const auto memory = one(check_memory(machine_.tree(), shell_));
   EXPECT_EQ(memory.severity, Severity::warning);
-  EXPECT_EQ(memory.found, "64 MiB at most: /sys/fs/cgroup/a.slice/memory.max");
-  const auto threads = one(check_threads(machine_.tree()));
+  EXPECT_EQ(memory.found, "64 MiB at most: /sys/fs/cgroup/a.slice/memory.max, the shell");
+  const auto threads = one(check_threads(machine_.tree(), shell_));
   EXPECT_EQ(threads.severity, Severity::warning);
-  EXPECT_EQ(threads.found, "16 at most: /sys/fs/cgroup/a.slice/pids.max");
+  EXPECT_EQ(threads.found, "16 at most: /sys/fs/cgroup/a.slice/pids.max, the shell");
   machine_.write("/sys/fs/cgroup/a.slice/memory.max", "4294967296\n");
   machine_.write("/sys/fs/cgroup/a.slice/pids.max", "4096\n");
-  EXPECT_EQ(one(check_memory(machine_.tree())).severity, Severity::good);
-  EXPECT_EQ(one(check_threads(machine_.tree())).severity, Severity::good);
+  EXPECT_EQ(one(check_memory(machine_.tree(), shell_)).severity, Severity::good);
+  EXPECT_EQ(one(check_threads(machine_.tree(), shell_)).severity, Severity::good);
 }
 
 TEST_F(Checks, WhatTheKernelHas) {

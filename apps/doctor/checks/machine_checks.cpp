@@ -7,18 +7,10 @@
 #include <sstream>
 
 #include "apps/doctor/checks/checks.hpp"
-#include "core/process/limits.hpp"
 
 namespace offload::doctor {
 namespace {
 
-/// The open files of a server with thousands of clients.
-constexpr std::uint64_t kOpenFiles = 65'536;
-/// A client of a server takes some 4 KiB.
-constexpr std::uint64_t kMemory = kOpenFiles * 4096;
-/// Server and worker have a thread for each channel, which is one for each of 64 processors here;
-/// drivers have their own.
-constexpr std::uint64_t kThreads = 128;
 /// The server's own backlog; the kernel cuts it to its limit.
 constexpr std::int64_t kBacklog = 4096;
 
@@ -53,8 +45,10 @@ Findings check_kernel(const Tree& tree) {
 }
 
 Findings check_clock(const Tree& tree) {
-  const auto source = tree.read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-  if (!source) return {{Severity::note, "clock source", "unknown"}};
+  constexpr const char* kSource =
+      "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+  const auto source = tree.read(kSource);
+  if (!source) return {{Severity::note, "clock source", std::string("unknown: no ") + kSource}};
   constexpr std::array kFast{"tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"};
   const bool is_fast = std::ranges::find(kFast, *source) != kFast.end();
   if (is_fast) return {{Severity::good, "clock source", *source}};
@@ -71,7 +65,10 @@ Findings check_governor(const Tree& tree) {
     if (governor) ++counts[*governor];
   }
   if (counts.empty()) {
-    return {{Severity::note, "cpu governor", "the kernel sets no frequencies"}};
+    return {
+        {Severity::note, "cpu governor",
+         "unknown: no /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor: the kernel sets no "
+         "frequencies"}};
   }
   std::string found;
   for (const auto& [governor, count] : counts) {
@@ -83,42 +80,6 @@ Findings check_governor(const Tree& tree) {
   return {{Severity::warning, "cpu governor", found,
            "performance on all: other governors slow a processor down between requests",
            "cpupower frequency-set -g performance"}};
-}
-
-Findings check_open_files(const Tree& tree) {
-  const auto limit = core::resource_limit("Max open files", true, tree.root());
-  if (!limit) return {{Severity::note, "open files", "unknown"}};
-  if (*limit == core::kUnlimited) return {{Severity::good, "open files", "unlimited"}};
-  const std::string found = fmt::format("{} at most", *limit);
-  if (*limit >= kOpenFiles) return {{Severity::good, "open files", found}};
-  return {{Severity::warning, "open files", found,
-           fmt::format("{} or more: each client of a server needs one", kOpenFiles),
-           "raise LimitNOFILE= of the unit, or nofile in /etc/security/limits.conf"}};
-}
-
-Findings check_memory(const Tree& tree) {
-  const auto limits = core::memory_limits(tree.root());
-  if (limits.empty()) return {{Severity::good, "memory", "no limit"}};
-  const std::string found =
-      fmt::format("{} MiB at most: {}", limits.front().value >> 20U, limits.front().source);
-  if (limits.front().value >= kMemory) return {{Severity::good, "memory", found}};
-  return {{Severity::warning, "memory", found,
-           fmt::format("{} MiB or more: the kernel kills a process that exceeds its group's limit",
-                       kMemory >> 20U),
-           "raise MemoryMax= of the unit, the limit of the container, or ulimit -v"}};
-}
-
-Findings check_threads(const Tree& tree) {
-  const auto limits = core::thread_limits(tree.root());
-  if (limits.empty()) return {{Severity::good, "threads", "no limit"}};
-  const std::string found =
-      fmt::format("{} at most: {}", limits.front().value, limits.front().source);
-  if (limits.front().value >= kThreads) return {{Severity::good, "threads", found}};
-  return {{Severity::warning, "threads", found,
-           fmt::format(
-               "{} or more: server and worker need one for each channel, and drivers need others",
-               kThreads),
-           "raise TasksMax= of the unit, the limit of pids of the container, or ulimit -u"}};
 }
 
 Findings check_huge_pages(const Tree& tree) {
@@ -133,7 +94,9 @@ Findings check_huge_pages(const Tree& tree) {
 
 Findings check_listen_backlog(const Tree& tree) {
   const auto most = tree.number("/proc/sys/net/core/somaxconn");
-  if (!most) return {{Severity::note, "listen backlog", "unknown"}};
+  if (!most) {
+    return {{Severity::note, "listen backlog", "unknown: no /proc/sys/net/core/somaxconn"}};
+  }
   const std::string found = std::to_string(*most);
   if (*most >= kBacklog) return {{Severity::good, "listen backlog", found}};
   return {{Severity::warning, "listen backlog", found,

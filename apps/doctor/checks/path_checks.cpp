@@ -140,15 +140,29 @@ Findings check_distance(const Tree& tree) {
   return findings;
 }
 
-Findings check_machine(const Tree& tree, MachineRole role) {
+Findings check_machine(const Tree& tree, MachineRole role, const Live& live) {
   Findings all;
-  for (const Findings& some :
-       {check_kernel(tree), check_clock(tree), check_governor(tree), check_open_files(tree),
-        check_memory(tree), check_threads(tree), check_listen_backlog(tree), check_huge_pages(tree),
-        check_af_xdp(tree), check_gpu_driver(tree, role), check_gpus(tree, role),
-        check_rdma_devices(tree, role), check_rdma_nodes(tree), check_locked_memory(tree),
-        check_gpu_registration(tree), check_register_mapping(tree), check_iommu(tree),
-        check_acs(tree), check_distance(tree)}) {
+  for (const Findings& some : {check_kernel(tree),
+                               check_clock(tree),
+                               check_clock_discipline(live.clock),
+                               check_governor(tree),
+                               check_turbo(tree),
+                               check_siblings(tree),
+                               check_load(tree),
+                               check_processor_time(tree, live.wait),
+                               check_limits(tree, live.units),
+                               check_listen_backlog(tree),
+                               check_huge_pages(tree),
+                               check_af_xdp(tree),
+                               check_gpu_driver(tree, role),
+                               check_gpus(tree, role),
+                               check_rdma_devices(tree, role),
+                               check_rdma_nodes(tree),
+                               check_gpu_registration(tree),
+                               check_register_mapping(tree),
+                               check_iommu(tree),
+                               check_acs(tree),
+                               check_distance(tree)}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "apps/doctor/checks/checks.hpp"
-#include "core/process/limits.hpp"
 
 namespace offload::doctor {
 namespace {
 
 constexpr const char* kNoGid = "0000:0000:0000:0000:0000:0000:0000:0000";
-/// Less, and a region of some channels cannot be registered.
-constexpr std::uint64_t kLockedBytes = std::uint64_t{1} << 30;
 
 /// "4: ACTIVE" is "ACTIVE".
 std::string behind_colon(const std::string& text) {
@@ -97,18 +94,6 @@ Findings check_rdma_nodes(const Tree& tree) {
   }
   if (findings.empty()) findings.push_back({Severity::good, "rdma access", "all nodes"});
   return findings;
-}
-
-Findings check_locked_memory(const Tree& tree) {
-  const auto limit = core::resource_limit("Max locked memory", true, tree.root());
-  if (!limit) return {{Severity::note, "locked memory", "unknown"}};
-  if (*limit == core::kUnlimited) return {{Severity::good, "locked memory", "unlimited"}};
-  const std::string found = fmt::format("{} KiB at most", *limit >> 10U);
-  if (*limit >= kLockedBytes) return {{Severity::good, "locked memory", found}};
-  const bool matters = !tree.names(kRdmaDevices).empty();
-  return {{matters ? Severity::warning : Severity::note, "locked memory", found,
-           "unlimited: memory that an RDMA device accesses is locked",
-           "set LimitMEMLOCK=infinity in the unit, or memlock in /etc/security/limits.conf"}};
 }
 
 }  // namespace offload::doctor

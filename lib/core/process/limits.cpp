@@ -103,12 +103,13 @@ struct GroupLimit {
 constexpr GroupLimit kMemory{"memory", "memory.limit_in_bytes", "memory.max"};
 constexpr GroupLimit kThreads{"pids", "pids.max", "pids.max"};
 
-/// Looks for the group of each line of /proc/self/cgroup, "ID:CONTROLLERS:GROUP", where its
+/// Looks for the group of each line of /proc/PID/cgroup, "ID:CONTROLLERS:GROUP", where its
 /// hierarchy is mounted: cgroups(7). Version 2 has no controllers there.
-std::vector<ProcessLimit> group_limits(const std::string& root, const GroupLimit& limit) {
+std::vector<ProcessLimit> group_limits(const std::string& root, const std::string& process,
+                                       const GroupLimit& limit) {
   std::vector<ProcessLimit> limits;
   const std::vector<Mount> mounts = group_mounts(root);
-  std::ifstream lines(root + "/proc/self/cgroup");
+  std::ifstream lines(root + "/proc/" + process + "/cgroup");
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
@@ -137,10 +138,11 @@ std::vector<ProcessLimit> group_limits(const std::string& root, const GroupLimit
 }
 
 /// The limits of control groups, and a resource limit that is set by `option`.
-std::vector<ProcessLimit> all_limits(const std::string& root, const GroupLimit& limit,
-                                     const char* resource, const char* option) {
-  auto limits = group_limits(root, limit);
-  const auto value = resource_limit(resource, false, root);
+std::vector<ProcessLimit> all_limits(const std::string& root, const std::string& process,
+                                     const GroupLimit& limit, const char* resource,
+                                     const char* option) {
+  auto limits = group_limits(root, process, limit);
+  const auto value = resource_limit(resource, false, root, process);
   if (value && *value != kUnlimited) limits.push_back({*value, option});
   std::ranges::stable_sort(limits, {}, &ProcessLimit::value);
   return limits;
@@ -149,8 +151,8 @@ std::vector<ProcessLimit> all_limits(const std::string& root, const GroupLimit& 
 }  // namespace
 
 std::optional<std::uint64_t> resource_limit(const std::string& name, bool is_hard,
-                                            const std::string& root) {
-  std::ifstream lines(root + "/proc/self/limits");
+                                            const std::string& root, const std::string& process) {
+  std::ifstream lines(root + "/proc/" + process + "/limits");
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with(name + "  ")) continue;  // in columns
     std::istringstream words(line.substr(name.size()));
@@ -163,12 +165,12 @@ std::optional<std::uint64_t> resource_limit(const std::string& name, bool is_har
   return std::nullopt;
 }
 
-std::vector<ProcessLimit> memory_limits(const std::string& root) {
-  return all_limits(root, kMemory, "Max address space", "ulimit -v");
+std::vector<ProcessLimit> memory_limits(const std::string& root, const std::string& process) {
+  return all_limits(root, process, kMemory, "Max address space", "ulimit -v");
 }
 
-std::vector<ProcessLimit> thread_limits(const std::string& root) {
-  return all_limits(root, kThreads, "Max processes", "ulimit -u");
+std::vector<ProcessLimit> thread_limits(const std::string& root, const std::string& process) {
+  return all_limits(root, process, kThreads, "Max processes", "ulimit -u");
 }
 
 std::string to_text(const std::vector<ProcessLimit>& limits) {
