@@ -83,6 +83,7 @@ Server::Server(const Options& options, core::Signals& signals)
       files_ = files;
       tls_ = tls;
       link_->address().keys->reload();
+      note_newest_key();
     };
     return cli::Reload::Change{apply, cli::changed_files(files_, files)};
   });
@@ -111,6 +112,7 @@ Server::Server(const Options& options, core::Signals& signals)
   link_.emplace(engine_,
                 comch::make_address(options_.comch, options_.comch_security, options_.comch_path),
                 std::move(offer), static_cast<comch::ServerSession::Observer&>(*this));
+  note_newest_key();
   first_reserved_fd_ =
       limit - reserved_descriptors(limit, link_->address().local(), cpus_.size(),
                                    (options_.metrics ? 1 : 0) + (options_.admin.empty() ? 0 : 1));
@@ -240,6 +242,13 @@ void Server::deal_channels() {
     link_->assign(worker, count);
     metrics_.note_serving(worker, count);
   }
+}
+
+/// The first key is the newest, docs/reference/security.md.
+void Server::note_newest_key() {
+  const comch::Address& address = link_->address();
+  const bool has_key = address.takes_key() && !address.keys->empty();
+  metrics_.note_newest_key(has_key ? comch::fingerprint(address.keys->keys().front()) : "");
 }
 
 void Server::on_worker_attached(comch::AttachedWorker worker) {

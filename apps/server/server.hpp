@@ -47,6 +47,7 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void open_for_clients();
   void open_ports();
   void deal_channels();
+  void note_newest_key();
   void start_waiting(core::Duration patience);
   void set_expired(bool expired);
   void take_failures();

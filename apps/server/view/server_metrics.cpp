@@ -132,13 +132,19 @@ void ServerMetrics::note_attached(const comch::AttachedWorker& worker, std::stri
   events_->add(
       fmt::format("worker {} attached{}", name, worker.stands_by ? ", as a stand-by" : ""));
   const std::lock_guard lock(mutex_);
-  workers_[worker.id] = {std::move(name), worker.backend, 0, std::chrono::system_clock::now()};
+  workers_[worker.id] = {std::move(name), worker.backend, worker.key, 0,
+                         std::chrono::system_clock::now()};
 }
 
 void ServerMetrics::note_serving(comch::WorkerId worker, std::uint32_t channels) {
   const std::lock_guard lock(mutex_);
   const auto found = workers_.find(worker);
   if (found != workers_.end()) found->second.channels = channels;
+}
+
+void ServerMetrics::note_newest_key(std::string key) {
+  const std::lock_guard lock(mutex_);
+  newest_key_ = std::move(key);
 }
 
 void ServerMetrics::note_drained(bool drained) {
@@ -332,6 +338,9 @@ nlohmann::json ServerMetrics::status() const {
                          {"backend", worker.backend},
                          {"channels", worker.channels},
                          {"attached_time", attached.count()}});
+      if (worker.key.empty()) continue;
+      workers.back()["key"] = worker.key;
+      workers.back()["has_newest_key"] = worker.key == newest_key_;
     }
   }
   auto threads = nlohmann::json::array();

@@ -48,6 +48,8 @@ class ServerMetrics final : public telemetry::Source {
   /// Sets the number of channels that it serves from now on.
   void note_serving(comch::WorkerId worker, std::uint32_t channels);
   void note_lost(comch::WorkerId worker);
+  /// Sets the fingerprint of the newest key; empty if workers prove none.
+  void note_newest_key(std::string key);
   void note_command() noexcept { work_[0].commands += 1; }
   void note_reload() noexcept { work_[0].reloads += 1; }
   /// Sets whether a command has told balancers not to choose this server.
@@ -65,6 +67,7 @@ class ServerMetrics final : public telemetry::Source {
   struct Worker {
     std::string name;
     std::string backend;
+    std::string key;
     std::uint32_t channels;
     std::chrono::system_clock::time_point attached;
   };
@@ -99,6 +102,7 @@ class ServerMetrics final : public telemetry::Source {
   core::Counter losses_;
   std::shared_ptr<telemetry::EventLog> events_ = std::make_shared<telemetry::EventLog>();
   mutable std::mutex mutex_;
+  std::string newest_key_;                     ///< under the mutex, too
   std::map<comch::WorkerId, Worker> workers_;  ///< under the mutex: those that are attached
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,11 +18,12 @@ namespace {
 /// The size of a record's header, and a bound of a worker's first message (some 300 bytes).
 constexpr std::size_t kRecordHeader = 5;
 constexpr std::size_t kMostOfClientHello = 2048;
+constexpr std::string_view kIdentity = "dpu-gpu-offload worker ";
 constexpr unsigned char kHandshake = 22;  // ContentType, RFC 8446 B.1
 
 /// Returns the identity that a worker offers, which names its key.
 std::string identity_of(const Key& key) {
-  return "dpu-gpu-offload worker " + fingerprint(key);
+  return std::string(kIdentity) + fingerprint(key);
 }
 
 net::PreSharedKey derive(const Key& key) {
@@ -43,6 +45,10 @@ net::TlsContext server_context(const Keyring& keys) {
   derived.reserve(Keyring::kMost);  // reallocation would leave copies
   for (const Key& key : keys.keys()) derived.push_back(derive(key));
   return net::TlsContext::psk_server(std::move(derived));
+}
+
+std::string fingerprint_in(std::string_view identity) {
+  return identity.starts_with(kIdentity) ? std::string(identity.substr(kIdentity.size())) : "";
 }
 
 std::optional<bool> names_a_key(int socket, const Keyring& keys) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "comch/keys/keyring.hpp"
 #include "net/tls/context.hpp"
@@ -13,6 +15,9 @@ namespace offload::comch {
 /// keys. Throw Error.
 net::TlsContext worker_context(const Keyring& keys);
 net::TlsContext server_context(const Keyring& keys);
+
+/// Returns the fingerprint() of the key that an identity names; empty for another identity.
+std::string fingerprint_in(std::string_view identity);
 
 /// Returns whether the first message that a server gets on `socket` names one of its keys; nothing
 /// if it is incomplete. Reads nothing off the socket and does no cryptography: a peer that does not

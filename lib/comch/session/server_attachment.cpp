@@ -27,6 +27,7 @@ ServerSession::Attachment::Attachment(ServerSession& session, WorkerId id,
       local_(dynamic_cast<LocalControlConnection*>(&connection)),
       name_(std::to_string(id) + ", " + connection.peer_name()),
       backend_(hello.backend),
+      key_(connection.proven_key()),
       capabilities_(hello.capabilities),
       ready_(session.offer_.numa_nodes.size()),
       began_(session.engine_->run_time()),
@@ -208,7 +209,7 @@ void ServerSession::Attachment::exchange_consumer_id(
                  (capabilities_ & protocol::kStandsBy) != 0 ? ", as a stand-by" : "");
   session_->observer_->on_worker_attached({id_, (capabilities_ & protocol::kStandsBy) != 0,
                                            (capabilities_ & protocol::kReplaces) != 0,
-                                           std::move(channels_), backend_});
+                                           std::move(channels_), backend_, key_});
 }
 
 void ServerSession::Attachment::take_user_message(std::span<const std::byte> payload) {

@@ -22,6 +22,8 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
 
   /// "3, process 17", "4, 10.0.0.1:4711"
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Returns the fingerprint() of the key that the worker has proven; empty if none is required.
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
   /// Returns whether the worker serves its channels.
   [[nodiscard]] bool attached() const noexcept { return attached_; }
 
@@ -79,6 +81,7 @@ class ServerSession::Attachment final : progress::EventHandler, progress::Pollab
   LocalControlConnection* local_;  ///< the connection, if it is one; else it is of a network
   std::string name_;
   std::string backend_;
+  std::string key_;
   std::uint32_t capabilities_;
   protocol::Token token_{};                               ///< for data connections
   std::vector<std::shared_ptr<WorkerChannel>> channels_;  ///< those made, until it serves them

@@ -85,7 +85,8 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
   }
   const WorkerId id = ++last_id_;
   auto attachment = std::make_unique<Attachment>(*this, id, *connection, *hello);
-  core::log_info("worker {} attaches: {}", attachment->name(), hello->backend);
+  core::log_info("worker {} attaches: {}{}", attachment->name(), hello->backend,
+                 attachment->key().empty() ? "" : ", with the key " + attachment->key());
   attachments_.emplace(id, std::move(attachment)).first->second->start(std::move(connection));
 }
 

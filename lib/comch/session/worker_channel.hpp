@@ -36,6 +36,7 @@ struct AttachedWorker {
   bool replaces;  ///< the worker that has been attached for the longest time
   std::vector<std::shared_ptr<WorkerChannel>> channels;  ///< by their index
   std::string backend;                                   ///< as the worker names it
+  std::string key{};  ///< the fingerprint() of the key that it has proven; empty: none is required
 };
 
 }  // namespace offload::comch

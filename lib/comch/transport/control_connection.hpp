@@ -60,6 +60,8 @@ class ControlConnection {
   /// Returns whether the peer, over a network that requires a key, has proven one; after that it
   /// may send its first message.
   [[nodiscard]] virtual bool proven() const noexcept { return false; }
+  /// Returns the fingerprint() of the key that it has proven; empty if none is required.
+  [[nodiscard]] virtual std::string proven_key() const { return {}; }
   /// Returns whether the peer may have the key, judging by its first bytes and without
   /// cryptography; nothing if too little has arrived. Only before the first receive().
   [[nodiscard]] virtual std::optional<bool> may_have_key() { return true; }

@@ -39,6 +39,12 @@ int keys_index() {
   return index;
 }
 
+/// Returns the index of the key that a peer names, in the data of its connection.
+int named_index() {
+  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  return index;
+}
+
 const std::vector<PreSharedKey>& keys_of(SSL* ssl) {
   return static_cast<const Keys*>(::SSL_CTX_get_ex_data(::SSL_get_SSL_CTX(ssl), keys_index()))
       ->list;
@@ -68,6 +74,7 @@ int find_session(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_
   // Unknown: the handshake would go on with a certificate, and fails, as there is none.
   if (found == keys.end()) return 1;
   *session = make_session(ssl, *found);
+  ::SSL_set_ex_data(ssl, named_index(), const_cast<PreSharedKey*>(&*found));
   return *session != nullptr ? 1 : 0;
 }
 
@@ -100,6 +107,12 @@ void use_keys(SSL_CTX* context, std::vector<PreSharedKey> keys) {
   (void)owned.release();  // the context's now
   ::SSL_CTX_set_psk_find_session_callback(context, &find_session);
   ::SSL_CTX_set_psk_use_session_callback(context, &use_session);
+}
+
+std::string_view proven_identity(const SSL* ssl) {
+  const auto* const named = static_cast<const PreSharedKey*>(::SSL_get_ex_data(ssl, named_index()));
+  if (named == nullptr || ::SSL_is_init_finished(ssl) == 0) return {};
+  return named->identity;
 }
 
 }  // namespace offload::net

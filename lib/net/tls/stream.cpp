@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "net/tls/error.hpp"
+#include "net/tls/psk.hpp"
 #include "net/tls/revocation.hpp"
 
 namespace offload::net {
@@ -210,6 +211,10 @@ void TlsStream::close_notify() noexcept {
   if (!failure_.empty() || is_broken_ || ::SSL_in_init(ssl_.get()) != 0) return;
   (void)::SSL_shutdown(ssl_.get());
   ::ERR_clear_error();
+}
+
+std::string_view TlsStream::proven_identity() const {
+  return net::proven_identity(ssl_.get());
 }
 
 bool TlsStream::wants_write() const noexcept {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "net/tls/context.hpp"
@@ -52,6 +53,10 @@ class TlsStream {
   /// Tells the peer that no more data follows (close_notify), if the socket has room now. Data of
   /// the peer can still be received.
   void close_notify() noexcept;
+
+  /// Returns the name of the pre-shared key that the peer of a server has proven; empty before the
+  /// handshake is done, and with certificates.
+  [[nodiscard]] std::string_view proven_identity() const;
 
   /// Returns whether the last call, even a receive or handshake, waits for the socket to take
   /// bytes.

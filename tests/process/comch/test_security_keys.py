@@ -1,5 +1,6 @@
 """Keys, and the permitted peers, as the programs' options give them."""
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -7,10 +8,11 @@ import socket
 import struct
 import subprocess
 import sys
+from urllib.request import urlopen
 
 import pytest
 
-from harness import PATIENCE, SANITIZE, Program, free_port
+from harness import PATIENCE, SANITIZE, Program, free_port, wait_until
 from wire import BAD_HELLO, ERROR, Wire, frame, payloads
 
 PROGRAMS = ["offload-server", "offload-worker"]
@@ -96,13 +98,24 @@ def test_another_key(stage, comch):
     comch.expect_service(server, comch.worker(*keys(right)))
 
 
+def workers_of(server):
+    address = server.wait_for_log(r"metrics on (http://127\.0\.0\.1:\d+)/")[1]
+    with urlopen(address + "/status", timeout=PATIENCE) as page:
+        return json.loads(page.read())["state"]["workers"]
+
+
 def test_rotation(stage, comch):
     """The server has both keys; workers change one by one from the old to the new. All of them attach meanwhile."""
     new, old = key_file(stage, "new"), key_file(stage, "old")
-    server = comch.server(*keys(new, old))
+    server = comch.server(*keys(new, old), "--metrics", 0)
     for count, files in enumerate([[old], [new], [new, old]], 1):
         worker = comch.worker(*keys(*files))
         comch.expect_service(server, worker, count)
+        # A page is kept for a tenth of a second.
+        shown = wait_until(lambda: [each for each in workers_of(server) if each["worker"] == count],
+                           "the worker is shown")[0]
+        assert shown["has_newest_key"] == (files[0] == new)
+        server.wait_for_log(f"worker .* attaches: .*, with the key {shown['key']}\n")
         worker.kill()
         server.wait_for_log(r"worker .+ is gone", count=count)
 
@@ -118,9 +131,11 @@ def test_a_key_that_changes_by_hangups_alone(stage, comch):
     """Server and worker run on, and keep their attachment; each uses the key for its next one."""
     old, new = os.urandom(32), os.urandom(32)
     of_server, of_worker = key_file(stage, "server.key", old), key_file(stage, "worker.key", old)
-    server, worker = comch.server(*keys(of_server)), comch.worker(*keys(of_worker))
+    server, worker = comch.server(*keys(of_server), "--metrics", 0), comch.worker(*keys(of_worker))
     comch.expect_service(server, worker)
+    assert workers_of(server)[0]["has_newest_key"]
     change(server, of_server, new)
+    wait_until(lambda: not workers_of(server)[0]["has_newest_key"], "the server has a newer key")
     change(worker, of_worker, new)
     comch.expect_service(server, comch.worker(*keys(key_file(stage, "new", new))), count=2)
     late = comch.worker(*keys(key_file(stage, "old", old)), "--connect-timeout", "500ms")

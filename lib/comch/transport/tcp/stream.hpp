@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/clock.hpp"
 #include "core/fd.hpp"
@@ -52,6 +53,11 @@ class TcpStream {
   void end_output() noexcept;
   /// Returns why a call failed with `error`.
   [[nodiscard]] std::string failure(int error) const;
+
+  /// Returns the name of the key that a server's peer has proven; empty without TLS.
+  [[nodiscard]] std::string_view proven_identity() const {
+    return tls_ ? tls_->proven_identity() : std::string_view();
+  }
 
   /// Returns "TLS 1.3, encrypted by the kernel", for example.
   [[nodiscard]] std::string describe() const;

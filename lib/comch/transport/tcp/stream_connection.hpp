@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comch/keys/pre_shared_keys.hpp"
 #include "comch/transport/control_connection.hpp"
 #include "comch/transport/tcp/stream.hpp"
 #include "net/tls/context.hpp"
@@ -57,6 +58,9 @@ class StreamControlConnection : public NetworkControlConnection {
   [[nodiscard]] std::string peer_name() const override;
   [[nodiscard]] net::SocketAddress source() const override;
   [[nodiscard]] bool proven() const noexcept override { return proven_; }
+  [[nodiscard]] std::string proven_key() const override {
+    return fingerprint_in(stream_.proven_identity());
+  }
   [[nodiscard]] std::optional<bool> may_have_key() override;
   [[nodiscard]] std::unique_ptr<NetworkControlConnection> connect_another(
       const Address& address) const override;
