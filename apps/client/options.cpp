@@ -356,7 +356,12 @@ void add_output(cli::CommandLine& line, Options& options) {
   line.begin_group("Output");
   telemetry::add_metrics_option(line, options.metrics);
   cli::add_text(line, "--scrape HOST:PORT", options.scrape,
-                "Add the figures of the server's --metrics during all runs to the results");
+                "Add the figures of the server's --metrics during all runs to the results")
+      .check([](const std::string& text) {
+        return text.find("://") == std::string::npos
+                   ? std::string()
+                   : fmt::format("'{}' is a URL; expected HOST:PORT, such as 10.0.0.2:9100", text);
+      });
   cli::add_text(
       line, "--output FILE", options.output,
       "Also write the results to this file, as JSON; - is standard output. Default: none");

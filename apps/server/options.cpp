@@ -262,6 +262,14 @@ std::variant<Options, cli::Leave> parse_options(int argc, const char* const* arg
                    "use --comch, which names the address where workers attach, not a representor");
   if (auto leave = line.parse(argc, argv)) return *leave;
 
+  const std::string& address = options.listen_address;
+  const std::size_t colon = address.rfind(':');
+  const bool is_plain = colon != std::string::npos && address.find(':') == colon;
+  if (is_plain || address.find("]:") != std::string::npos) {
+    return line.refuse(fmt::format(
+        "--listen-address: '{}' has a port; name the port with -p: --listen-address {} -p {}",
+        address, address.substr(0, colon), address.substr(colon + 1)));
+  }
   const std::set<int> distinct(options.cpus.begin(), options.cpus.end());
   if (distinct.size() != options.cpus.size()) {
     return line.refuse(

@@ -60,6 +60,12 @@ bool may_come(const Error& error) {
          error.code() == ErrorCode::timed_out || error.code() == ErrorCode::connection_aborted;
 }
 
+/// Whether there is no server at the address, or no such address.
+bool is_absent(const Error& error) {
+  return error.code() == ErrorCode::not_connected || error.code() == ErrorCode::not_found ||
+         error.system_errno() == ETIMEDOUT;
+}
+
 /// Whether an RDMA device that worked before may work again: it is being reset, or was removed and
 /// may come back.
 bool may_recover(const comch::Address& address, const Error& error) {
@@ -135,24 +141,25 @@ bool Worker::connect() {
     const auto deadline = begin + settings_.connect_timeout;
     core::LogLevel level = core::LogLevel::info;
     try {
-      reason_ = "the server sent no channels";
+      reason_ = "the server sent no channels: is this the address of its --comch?";
+      server_is_absent_ = false;
       if (await_channels(deadline)) return true;
     } catch (const Error& error) {
       const bool had_device = sessions_ != 0 && may_recover(settings_.server, error);
       if (failure_ || (!may_come(error) && !had_device)) throw;
       reason_ = error.what();
+      server_is_absent_ = is_absent(error);
       if (error.code() == ErrorCode::connection_aborted) level = core::LogLevel::warning;
     }
     link_.reset();
     engine_.note_wait(kAttemptTime);
     if (engine_.run_time() >= deadline) {
       const bool had_another = !logged_reason_.empty() && logged_reason_ != reason_;
-      throw Error(
-          ErrorCode::timed_out,
-          fmt::format("no server at {} accepted this worker within {} s: {}{}{}{}", options_.comch,
-                      core::to_seconds(settings_.connect_timeout), reason_,
-                      reason_.starts_with("cannot connect") ? "; start it, or correct --comch" : "",
-                      had_another ? "; before: " : "", had_another ? logged_reason_ : ""));
+      throw Error(ErrorCode::timed_out,
+                  fmt::format("no server at {} accepted this worker within {} s: {}{}{}{}",
+                              options_.comch, core::to_seconds(settings_.connect_timeout), reason_,
+                              server_is_absent_ ? "; start it, or correct --comch" : "",
+                              had_another ? "; before: " : "", had_another ? logged_reason_ : ""));
     }
     if (!leaving() && !told_to_stop_) log_reason(level);
     const auto retry_at = std::min(deadline, engine_.run_time() + wait);
@@ -371,8 +378,12 @@ void Worker::on_lost(const std::string& reason, std::optional<protocol::Refusal>
              fall_back(data_path_, options_.data_path, reason)) {
     reason_ = data_path_.why;
   } else if (refused && !takes_it_later) {
+    const bool is_for_clients =
+        refused == protocol::Refusal::misplaced_message && channels_.empty();
     failure_ = std::make_exception_ptr(
-        Error(ErrorCode::not_permitted, "this worker cannot attach: " + reason));
+        Error(ErrorCode::not_permitted,
+              "this worker cannot attach: " + reason +
+                  (is_for_clients ? "; --comch is the address of a port for clients" : "")));
   } else {
     // A data connection that broke says more than the end of the control connection that follows.
     const auto broken = std::ranges::find_if(channels_, [](const auto& attached) {

@@ -103,11 +103,12 @@ class Worker final : comch::WorkerSession::Observer, progress::EventHandler {
   std::shared_ptr<WorkerCounts> counts_ = std::make_shared<WorkerCounts>();
   std::optional<Watchdog> watchdog_;
   std::optional<comch::WorkerSession> link_;
-  std::string reason_;           ///< why the last attempt to attach failed
-  std::string logged_reason_;    ///< of those of this connect()
-  core::RunTime log_reason_at_;  ///< or when it is another one
-  std::exception_ptr failure_;   ///< thrown by the back end in on_channels(), or a refusal
-  bool replaces_;                ///< until it has attached: then it has taken another's place
+  std::string reason_;             ///< why the last attempt to attach failed
+  bool server_is_absent_ = false;  ///< that reason: no server is at the address
+  std::string logged_reason_;      ///< of those of this connect()
+  core::RunTime log_reason_at_;    ///< or when it is another one
+  std::exception_ptr failure_;     ///< thrown by the back end in on_channels(), or a refusal
+  bool replaces_;                  ///< until it has attached: then it has taken another's place
   bool lost_ = false;
   bool told_to_stop_ = false;              ///< by the server of this session
   bool finished_ = false;                  ///< and to end

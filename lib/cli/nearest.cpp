@@ -35,10 +35,11 @@ std::string_view without_dashes(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
-/// Returns whether `part` is one or several whole parts of `name`: "listen-port" of
-/// "server-listen-port".
+/// Returns whether `part` is one or several whole parts of `name`, as "listen-port" is of
+/// "server-listen-port", or its beginning, as "tls-cert" is of "tls-certificate".
 bool is_part(std::string_view part, std::string_view name) {
   if (part.size() < kShortestPart) return false;
+  if (name.starts_with(part)) return true;
   const std::string inside = fmt::format("-{}-", name);
   return inside.find(fmt::format("-{}-", part)) != std::string::npos;
 }

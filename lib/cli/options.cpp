@@ -60,6 +60,30 @@ std::vector<std::string> names_of_options(const CLI::App& app) {
   return names;
 }
 
+/// Words that ask other programs for their help, version or a longer log.
+std::string usual_word(const CLI::App& app, const std::string& word) {
+  if (word == "help" || word == "-?" || word == "-help") return "; did you mean --help?";
+  if (word == "version" || word == "-v" || word == "-V") return "; did you mean --version?";
+  const bool wants_more = word == "--verbose" || word == "-vv" || word == "--debug";
+  const bool has_level = app.get_option_no_throw("--log-level") != nullptr;
+  return wants_more && has_level ? "; did you mean --log-level debug?" : "";
+}
+
+/// Returns the option that `word` may be the value of: one that is required and missing.
+std::string missing_name(const CLI::App& app, const std::string& word) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_required() || option->count() != 0) continue;
+    return fmt::format("; did you mean {} {}?", option->get_name(), word);
+  }
+  return {};
+}
+
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return names;
+}
+
 /// Returns the error about the first word that no option takes; empty if there is none. CLI11 tells
 /// of an option that is required and missing instead, though it may be there, misspelt.
 std::string unknown_word(const CLI::App& app) {
@@ -68,16 +92,21 @@ std::string unknown_word(const CLI::App& app) {
   const auto option = std::find_if(words.begin(), words.end(), is_option);
   if (option != words.end()) {
     const std::string name = option->substr(0, option->find('='));
-    return fmt::format("unknown option '{}'{}", name, did_you_mean(name, names_of_options(app)));
+    const std::string usual = usual_word(app, name);
+    return fmt::format("unknown option '{}'{}", name,
+                       usual.empty() ? did_you_mean(name, names_of_options(app)) : usual);
   }
   if (words.empty()) return {};
-  std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands(nullptr))
-    commands.push_back(command->get_name());
-  if (commands.empty() || !app.get_subcommands().empty())
-    return fmt::format("unexpected argument '{}'", words.front());
-  return fmt::format("unknown command '{}'{}", words.front(),
-                     did_you_mean(words.front(), commands));
+  const std::string& word = words.front();
+  const std::string usual = usual_word(app, word);
+  const std::vector<std::string> commands = names_of_commands(app);
+  if (commands.empty() || !app.get_subcommands().empty()) {
+    return fmt::format("unexpected argument '{}'{}", word,
+                       usual.empty() ? missing_name(app, word) : usual);
+  }
+  const std::string meant = usual.empty() ? did_you_mean(word, commands) : usual;
+  return fmt::format("unknown command '{}'{}", word,
+                     meant.empty() ? "; the commands are " + listed(commands) : meant);
 }
 
 /// Returns the width to which the help is wrapped, 0: not at all. A program that reads the help
@@ -161,7 +190,26 @@ std::optional<Leave> CommandLine::parse(int argc, const char* const* argv) {
     return refuse(unknown_word(*app_));
   } catch (const CLI::RequiredError& error) {
     const std::string unknown = unknown_word(*app_);
-    return refuse(unknown.empty() ? without_last_newlines(error.what()) : unknown);
+    if (!unknown.empty()) return refuse(unknown);
+    const std::vector<std::string> commands = names_of_commands(*app_);
+    if (!commands.empty() && app_->get_subcommands().empty()) {
+      return refuse("a command is required: " + listed(commands));
+    }
+    return refuse(without_last_newlines(error.what()));
+  } catch (const CLI::FileError& error) {
+    // "server.toml was not readable (missing?)"
+    const std::string text = error.what();
+    return refuse("--config: " + text.substr(0, text.find(" (")) +
+                  ": it does not exist, or this user may not read it");
+  } catch (const CLI::ArgumentMismatch& error) {
+    // "--config: 1 required FILE missing"
+    const std::string text = without_last_newlines(error.what());
+    constexpr std::string_view kRequired = ": 1 required ";
+    const std::size_t at = text.find(kRequired);
+    if (at == std::string::npos) return refuse(text);
+    const std::string value = text.substr(at + kRequired.size());
+    return refuse(fmt::format("{} requires a value, {}", text.substr(0, at),
+                              value.substr(0, value.find(' '))));
   } catch (const CLI::ParseError& error) {
     return refuse(without_last_newlines(error.what()));
   }

@@ -19,8 +19,11 @@ std::string without_scheme(const std::string& text) {
   if (find_transport(std::string_view(text).substr(0, text.find(':'))) != nullptr) return {};
   Address ignored;
   std::string meant;
+  const std::size_t url = text.find("://");
+  std::string bare = url == std::string::npos ? text : text.substr(url + 3);
+  if (url != std::string::npos && bare.ends_with('/')) bare.pop_back();
   if (text.starts_with('/')) meant = "unix:" + text;
-  if (!text.starts_with('/') && parse_host_and_port(text, ignored).empty()) meant = "tcp:" + text;
+  if (!text.starts_with('/') && parse_host_and_port(bare, ignored).empty()) meant = "tcp:" + bare;
   return meant.empty() ? "" : "; did you mean " + meant + "?";
 }
 

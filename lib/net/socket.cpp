@@ -126,7 +126,9 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, 
   const int rc =
       ::getaddrinfo(without_brackets(host).c_str(), std::to_string(port).c_str(), &hints, &raw);
   if (rc != 0) {
-    throw Error(ErrorCode::not_found, "cannot resolve '" + host + "': " + ::gai_strerror(rc));
+    throw Error(ErrorCode::not_found,
+                "cannot resolve '" + host + "': " + ::gai_strerror(rc) +
+                    (rc == EAI_NONAME ? "; correct it, or use an address" : ""));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(raw, &::freeaddrinfo);
   std::vector<SocketAddress> addresses;
@@ -139,6 +141,12 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, 
       return std::memcmp(&other.storage, &address.storage, sizeof address.storage) == 0;
     });
     if (!is_there) addresses.push_back(address);
+  }
+  const auto& of_ip6 = reinterpret_cast<const sockaddr_in6&>(addresses.front().storage);
+  if (addresses.size() == 1 && addresses.front().family() == AF_INET6 &&
+      IN6_IS_ADDR_LINKLOCAL(&of_ip6.sin6_addr) && of_ip6.sin6_scope_id == 0) {
+    throw Error(ErrorCode::invalid_value,
+                "the link-local address " + host + " needs its interface, as in fe80::1%eth0");
   }
   return addresses;
 }

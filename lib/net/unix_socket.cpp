@@ -62,7 +62,12 @@ core::Fd listen_unix(const std::string& path, int backlog) {
   const std::string action = "cannot listen on " + path;
   // A socket file gets the mode that its socket has when it is bound: right from the start.
   check_errno(::fchmod(socket.get(), 0600), action);
-  check_errno(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), action);
+  const int bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name);
+  if (bound != 0 && errno == ENOENT) {
+    throw Error(ErrorCode::not_found, action + ": " + core::describe_errno(ENOENT) +
+                                          ": make the folder, or choose another path");
+  }
+  check_errno(bound, action);
   check_errno(::listen(socket.get(), backlog), action);
   return socket;
 }

@@ -27,6 +27,12 @@ TEST(Nearest, APartOfTheNameIsGiven) {
   EXPECT_EQ(nearest("--cpu-list", options()), std::vector<std::string>{"--cpu"});
 }
 
+TEST(Nearest, TheBeginningOfTheNameIsGiven) {
+  EXPECT_EQ(nearest("--server", options()), std::vector<std::string>{"--server-listen-port"});
+  EXPECT_EQ(nearest("--metr", options()), std::vector<std::string>{"--metrics"});
+  EXPECT_TRUE(nearest("--se", options()).empty());
+}
+
 TEST(Nearest, NothingIsNear) {
   EXPECT_TRUE(nearest("--verbose", options()).empty());
   EXPECT_TRUE(nearest("--", options()).empty());

@@ -325,6 +325,21 @@ TEST(Commands, AMisspeltWordIsNamedWithWhatWasMeant) {
   EXPECT_EQ(said({"remove", "file"}), "the-tool: unexpected argument 'file'" + rest);
 }
 
+TEST(Commands, WordsOfOtherProgramsAreAnswered) {
+  const auto said = [](const std::vector<const char*>& words) {
+    return Tool().parse(words).value_or(Leave{}).text;
+  };
+  const std::string rest = " (--help lists what is allowed)";
+  EXPECT_EQ(said({}), "the-tool: a command is required: copy, remove" + rest);
+  EXPECT_EQ(said({"help"}), "the-tool: unknown command 'help'; did you mean --help?" + rest);
+  EXPECT_EQ(said({"-v"}), "the-tool: unknown option '-v'; did you mean --version?" + rest);
+  EXPECT_EQ(said({"start"}),
+            "the-tool: unknown command 'start'; the commands are copy, remove" + rest);
+  EXPECT_EQ(said({"copy", "file", "--name"}), "the-tool: --name requires a value, TEXT" + rest);
+  // There is no --log-level.
+  EXPECT_EQ(said({"copy", "file", "--verbose"}), "the-tool: unknown option '--verbose'" + rest);
+}
+
 TEST(Commands, EachHasItsHelp) {
   const auto all = Tool().parse({"--help"});
   ASSERT_TRUE(all);

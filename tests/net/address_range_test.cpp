@@ -23,7 +23,7 @@ TEST(AddressRange, ContainsWhatHasItsPrefix) {
   EXPECT_TRUE(contains("192.0.2.1", "192.0.2.1"));
   EXPECT_FALSE(contains("192.0.2.1", "192.0.2.2"));
   EXPECT_TRUE(contains("fd00::/8", "fd12:3456::1"));
-  EXPECT_FALSE(contains("fd00::/8", "fe80::1"));
+  EXPECT_FALSE(contains("fd00::/8", "fe80::1%lo"));
   EXPECT_TRUE(contains("2001:db8::1", "2001:db8::1"));
 }
 

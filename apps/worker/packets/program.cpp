@@ -165,6 +165,9 @@ ExitStatus run_datagrams(const Options& options, core::Signals& signals) {
     next_look = core::Clock::now() + kCheckInterval;
     manager.tick(core::Clock::now());
     signal = signals.take();
+    if (signal == SIGHUP) {
+      core::log_info("SIGHUP: with --udp nothing is reread: a change needs a restart");
+    }
     serves = runner->is_serving();
     rules.follow(port);
     if (!routes || core::Clock::now() < next_figures) continue;

@@ -71,8 +71,11 @@ void ServerSession::on_first_message(std::unique_ptr<ControlConnection> connecti
   }
   for (const std::string& service : offer_.services) {
     if (std::ranges::find(hello->services, service) != hello->services.end()) continue;
-    return refuse(Refusal::bad_hello, fmt::format("the worker has no service '{}'; it has: {}",
-                                                  service, fmt::join(hello->services, ", ")));
+    return refuse(
+        Refusal::bad_hello,
+        fmt::format("the worker has no service '{}'; it has: {}; correct --service or --listen of "
+                    "the server, or give the worker a --service-module that has it",
+                    service, fmt::join(hello->services, ", ")));
   }
   if (network != nullptr && (hello->capabilities & protocol::kWritesSlots) != 0) {
     try {

@@ -69,6 +69,17 @@ SERVER, WORKER, CLIENT, CTL = "offload-server", "offload-worker", "offload-clien
 # The program, the mistake, the exit status, and what the last line of standard error has to say about it.
 MISTAKES = [
     # Misspelt, and in the wrong place.
+    (SERVER, "help", 2, ["unexpected argument 'help'", "did you mean --help?"]),
+    (SERVER, "version", 2, ["unexpected argument 'version'", "did you mean --version?"]),
+    (SERVER, "-v", 2, ["unknown option '-v'", "did you mean --version?"]),
+    (WORKER, "--verbose", 2, ["unknown option '--verbose'", "did you mean --log-level debug?"]),
+    (SERVER, "--tls-cert {certificate}", 2, ["unknown option '--tls-cert'", "did you mean --tls-certificate?"]),
+    (WORKER, "--config", 2, ["--config requires a value, FILE"]),
+    (CLIENT, "127.0.0.1:7000", 2, ["unexpected argument '127.0.0.1:7000'",
+                                   "did you mean --server-ip-address 127.0.0.1:7000?"]),
+    (CTL, "help", 2, ["unknown command 'help'", "did you mean --help?"]),
+    (CTL, "stop", 2, ["unknown command 'stop'", "the commands are status, "]),
+    (CTL, "", 2, ["a command is required: status, "]),
     (SERVER, "--treads 2", 2, ["unknown option '--treads'", "did you mean --threads?"]),
     (SERVER, "--backend cpu", 2, ["unknown option '--backend'", "--help"]),
     (SERVER, "7000", 2, ["unexpected argument '7000'", "--help"]),
@@ -106,6 +117,12 @@ MISTAKES = [
     (SERVER, "--listen-address 300.1.1.1 -p 0", 1, ["cannot resolve '300.1.1.1'"]),
     (SERVER, "--listen-address 192.0.2.1 -p 0", 1, [
         "192.0.2.1:0", "Cannot assign requested address", "this machine does not have the address"]),
+    (SERVER, "--listen-address 0.0.0.0:7000", 2, ["'0.0.0.0:7000' has a port", "--listen-address 0.0.0.0 -p 7000"]),
+    (SERVER, "--listen-address [::1]:7000", 2, ["'[::1]:7000' has a port", "--listen-address [::1] -p 7000"]),
+    (SERVER, "--listen-address fe80::1 -p 0", 1, ["fe80::1 needs its interface, as in fe80::1%eth0"]),
+    (SERVER, "--listen-address server.invalid -p 0", 1, ["cannot resolve 'server.invalid'", "correct it, or use an address"]),
+    (CLIENT, "-s fe80::1 --connect-timeout 0.1s", 1, ["fe80::1 needs its interface, as in fe80::1%eth0"]),
+    (CLIENT, "-s 127.0.0.1 --scrape http://127.0.0.1:9100", 2, ["is a URL", "HOST:PORT, such as 10.0.0.2:9100"]),
     (SERVER, "--proxy-from 10.0.0.0/33", 2, ["--proxy-from: '10.0.0.0/33'", "such as 10.0.0.0/8"]),
     (CLIENT, "-s http://127.0.0.1:7000/", 2, ["is a URL", "10.0.0.2:7000"]),
     (CLIENT, "-s 127.0.0.1:http", 2, ["'127.0.0.1:http'", "a port from 1 to 65535"]),
@@ -116,6 +133,14 @@ MISTAKES = [
     (SERVER, "--comch {folder}/comch.sock", 2, ["is not a comch address", "did you mean unix:{folder}/comch.sock?"]),
     (SERVER, "--comch 127.0.0.1:7000", 2, ["did you mean tcp:127.0.0.1:7000?", "unix:PATH"]),
     (SERVER, "--comch tcp:127.0.0.1", 2, ["'tcp:127.0.0.1' has no port", "tcp:HOST:PORT"]),
+    (SERVER, "--comch http://127.0.0.1:7000/", 2, ["did you mean tcp:127.0.0.1:7000?"]),
+    (SERVER, "--comch tcp:127.0.0.1:0 --comch-key-file a --comch-key-file b --comch-key-file c", 2, [
+        "--comch-key-file: 'c'", "two: the new key and the old one"]),
+    (SERVER, "--admin unix:{missing}/admin.sock -p 0", 1, ["{missing}/admin.sock", "make the folder, or choose another"]),
+    (WORKER, "--comch tcp:127.0.0.1:{closed} --insecure --connect-timeout 0.1s --backend cpu", 1, [
+        "127.0.0.1:{closed}", "Connection refused", "start it, or correct --comch"]),
+    (WORKER, "--comch tcp:server.invalid:7000 --insecure --connect-timeout 0.1s --backend cpu", 1, [
+        "cannot resolve 'server.invalid'", "start it, or correct --comch"]),
     (SERVER, "--comch unix:{long}", 2, ["has a path longer than 107 bytes"]),
     (SERVER, "--comch unix:{missing}/comch.sock", 1, ["{missing}/comch.sock", "No such file or directory"]),
     (SERVER, "--comch tcp:127.0.0.1:0", 1, ["tcp:127.0.0.1:0 requires a key (--comch-key-file)", "--insecure"]),
@@ -151,10 +176,17 @@ MISTAKES = [
     (SERVER, "--check-config --tls-certificate {certificate} --tls-key {open_key}", 1, ["{open_key}", "chmod"]),
     (SERVER, "--check-config --tls-certificate {certificate} --tls-key {key} --tls-client-ca {missing}", 1, [
         "{missing}"]),
+    (SERVER, "--check-config --tls-certificate {certificate} --tls-key {key} --tls-client-crl {text}", 2, [
+        "--tls-client-crl requires --tls-client-ca"]),
+    (SERVER, "--check-config --tls-certificate {certificate} --tls-key {key} --tls-client-ca {certificate} "
+     "--tls-client-crl {missing}", 1, ["{missing}", "No such file"]),
+    (SERVER, "--check-config --tls-certificate {certificate} --tls-key {key} --tls-client-ca {certificate} "
+     "--tls-client-crl {certificate}", 1, ["{certificate}", "has no list in PEM", "openssl crl"]),
+    (CLIENT, "-s 127.0.0.1 --tls-crl {text}", 2, ["--tls-crl requires --tls"]),
     (CLIENT, "-s 127.0.0.1 --tls-ca {certificate}", 2, ["--tls-ca requires --tls"]),
     (CLIENT, "-s 127.0.0.1 --tls --tls-ca {missing}", 1, ["{missing}", "No such file"]),
     # Configuration files.
-    (SERVER, "--config {missing}", 2, ["{missing}"]),
+    (SERVER, "--config {missing}", 2, ["--config: {missing} was not readable: it does not exist, or this user may not"]),
     (SERVER, "--config {folder}", 2, ["{folder}", "is not a regular file"]),
     (SERVER, "--config {fifo}", 2, ["{fifo}", "is not a regular file"]),
     (SERVER, "--config {misspelt}", 2, ["{misspelt}:1:1: 'thread' is not an option", "did you mean threads?"]),
@@ -268,8 +300,20 @@ def test_a_worker_at(stage, running, at):
     worker = stage.program(WORKER, "--comch", f"tcp:127.0.0.1:{port}", "--comch-key-file", stage.key_options()[1],
                            "--backend", "cpu", "--connect-timeout", "0.2s")
     line = refused(worker, f"no server at tcp:127.0.0.1:{port} accepted this worker", "TLS: ")
+    assert ("the peer does not use TLS: it is not the --comch of an offload server" in line
+            or "the address is not its --comch but another port" in line and "clients" not in at), line
+
+
+@pytest.mark.parametrize("at", ["the clients' port", "the port of --metrics"])
+def test_a_worker_without_a_key_at(stage, running, at):
+    server, _, metrics = running
+    port = server.port if "clients" in at else metrics
+    worker = stage.program(WORKER, "--comch", f"tcp:127.0.0.1:{port}", "--insecure", "--backend", "cpu",
+                           "--connect-timeout", "0.2s")
     if "clients" in at:
-        assert "the peer does not use TLS: it is not the --comch of an offload server" in line
+        refused(worker, "this worker cannot attach: ", "--comch is the address of a port for clients")
+    else:
+        refused(worker, f"no server at tcp:127.0.0.1:{port} accepted this worker", "its --comch")
 
 
 def test_a_worker_with_another_key(stage, running):
@@ -320,7 +364,8 @@ def test_a_service_that_no_worker_has(stage):
     server = stage.server("--service", "nonsense")
     worker = stage.worker("--connect-timeout", "0.5s")
     assert worker.wait() == 1
-    assert "the worker has no service 'nonsense'; it has: reverse, echo, crc32c" in last_line(worker)
+    assert "the worker has no service 'nonsense'; it has: reverse, echo, crc32c; correct --service" in last_line(worker)
+    assert "give the worker a --service-module" in last_line(worker)
     server.wait_for_log("nonsense")
 
 

@@ -52,9 +52,11 @@ bool TcpStream::handshake() {
                 "TLS: the peer does not use TLS: it is not the --comch of an offload server, or "
                 "has --insecure");
   }
-  throw Error(ErrorCode::connection_aborted,
-              "TLS: " + tls_->failure() +
-                  ": the server lacks this worker's key, or a third party is between the two");
+  throw Error(
+      ErrorCode::connection_aborted,
+      "TLS: " + tls_->failure() +
+          ": the server lacks this worker's key, the address is not its --comch but another "
+          "port, or a third party is between the two");
 }
 
 ssize_t TcpStream::receive(std::span<std::byte> to) {
