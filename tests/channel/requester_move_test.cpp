@@ -220,8 +220,15 @@ TEST_F(RequesterMove, NotWhileAResponseIsHeld) {
 }
 
 TEST_F(RequesterMove, NotToAChannelOfAnotherShape) {
-  Worker other(0, 2 * kSlots);
-  EXPECT_EQ(support::thrown_by([&] { move_to(other); }).code(), core::ErrorCode::invalid_value);
+  const auto code_for = [&](std::uint32_t depth, std::uint32_t length, std::uint32_t response) {
+    ChannelMemory other(0, depth, length, -1, 0, response);
+    return support::thrown_by([&] { server_.requester.move_to(other.endpoint(), Wakeup::polling); })
+        .code();
+  };
+  const std::uint32_t response = kernels::kLongestDigest;
+  EXPECT_EQ(code_for(2 * kSlots, kLongest, response), core::ErrorCode::invalid_value);
+  EXPECT_EQ(code_for(kSlots, 2 * kLongest, response), core::ErrorCode::invalid_value);
+  EXPECT_EQ(code_for(kSlots, kLongest, 2 * response), core::ErrorCode::invalid_value);
   post(10);
   expect_answers(first_, 1);
 }

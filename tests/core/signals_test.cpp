@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "core/process/signals_blocked.hpp"
+
 namespace offload::core {
 namespace {
 
@@ -146,6 +148,21 @@ TEST(SignalsDeathTest, AClosedPeerIsAnErrorNotASignal) {
         exit_if(::write(pipe_without_reader(), "x", 1) == -1 && errno == EPIPE);
       },
       testing::ExitedWithCode(0), "");
+}
+
+TEST(SignalsBlocked, AreBlockedWhileItLives) {
+  const auto is_blocked = [](int signal) {
+    sigset_t now;
+    EXPECT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &now), 0);
+    return sigismember(&now, signal) == 1;
+  };
+  const int signals[] = {SIGTERM, SIGHUP, SIGUSR1};
+  for (const int signal : signals) EXPECT_FALSE(is_blocked(signal)) << signal;
+  {
+    const SignalsBlocked blocked;
+    for (const int signal : signals) EXPECT_TRUE(is_blocked(signal)) << signal;
+  }
+  for (const int signal : signals) EXPECT_FALSE(is_blocked(signal)) << signal;
 }
 
 }  // namespace

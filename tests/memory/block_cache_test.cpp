@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <set>
 
 namespace offload::memory {
@@ -79,6 +80,23 @@ TEST(BlockCache, KeepsNoMoreLongBlocksThanItWasTold) {
   std::set<const std::byte*> again;
   for (auto& block : out) again.insert((block = cache.take(kMegabyte)).data());
   for (const auto* const memory : kept) EXPECT_TRUE(again.contains(memory));
+}
+
+// Memory that the cache freed would be that of `other`.
+TEST(BlockCache, KeepsABlockHoweverOftenItWasOut) {
+  BlockCache cache(kMegabyte);
+  for (const std::size_t size : {16'000U, 600'000U}) {
+    MemoryBlock block = cache.take(size);
+    const auto* const memory = block.data();
+    for (int i = 0; i < 100; ++i) {
+      const std::size_t bytes = block.size();
+      cache.give_back(std::move(block));
+      const auto other = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      block = cache.take(size);
+      ASSERT_EQ(block.data(), memory) << i;
+      ASSERT_NE(other.get(), memory);
+    }
+  }
 }
 
 TEST(BlockCache, WhereThereIsNoMemoryThereIsNoBlock) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,15 @@ std::string output_of(const std::string& command, Duration limit, bool& outcome)
       [&](std::span<const char> piece) { text += std::string(piece.begin(), piece.end()); }, [] {}};
   outcome = read_until_end(group, shell.output.get(), -1, Clock::now() + limit, reader);
   return text;
+}
+
+// This program may ignore the signal, as OpenSSL needs.
+TEST(ProcessGroup, ItsProcessEndsByABrokenPipe) {
+  const auto former = std::signal(SIGPIPE, SIG_IGN);
+  ProcessGroup group(Shell("kill -PIPE $$; exit 7").process);
+  std::signal(SIGPIPE, former);
+  EXPECT_TRUE(group.wait_until(Clock::now() + kLong));
+  EXPECT_EQ(group.failure(), "signal 13");
 }
 
 TEST(ReadUntilEnd, GivesTheOutputOfAProcess) {
