@@ -107,6 +107,22 @@ TEST(Address, AllowsThePeersOfItsNetworks) {
   EXPECT_TRUE(address.allows(peer("10.1.1.1")));
   EXPECT_TRUE(address.allows(peer("fd00::1")));
   EXPECT_FALSE(address.allows(peer("192.0.2.1")));
+  Security security;
+  security.insecure = true;
+  security.allowed = address.allowed;
+  EXPECT_FALSE(make_address("tcp:127.0.0.1:1", security).allows(peer("192.0.2.1")));
+}
+
+TEST(Address, WithoutItsSchemeItIsGuessed) {
+  const auto meant = [](const std::string& text) {
+    const std::string error = check_address(text);
+    const std::size_t at = error.find("; did you mean ");
+    return at != std::string::npos ? error.substr(at) : "";
+  };
+  EXPECT_EQ(meant("/run/x.sock"), "; did you mean unix:/run/x.sock?");
+  EXPECT_EQ(meant("10.0.0.1:80"), "; did you mean tcp:10.0.0.1:80?");
+  EXPECT_EQ(meant("10.0.0.1"), "");
+  EXPECT_EQ(meant("tcp:10.0.0.1"), "") << "it has one";
 }
 
 }  // namespace

@@ -152,10 +152,31 @@ TEST_P(Lies, AStrangersTokenAttachesNothing) {
 TEST_P(Lies, AStrangersTokenIsNotTheOneThatIsExpected) {
   const Address address = server_->address();
   auto [worker, request] = greet(address);
+  const auto [another, others] = greet(address);
+  EXPECT_NE(request.token, protocol::Token{});
+  EXPECT_NE(request.token, others.token);
   request.token.back() ^= std::byte{1};
   EXPECT_THROW(static_cast<void>(request_endpoint(address, request)), core::Error);
   request.token.back() ^= std::byte{1};
   EXPECT_NO_THROW(static_cast<void>(request_endpoint(address, request)));
+}
+
+// The channel that it was offered it may still attach, but no other one is made for it.
+TEST_P(Lies, AWorkerThatIsToldToStopIsOfferedNoFurtherChannel) {
+  const Address address = server_->address();
+  auto [worker, request] = greet(address);
+  server_->with([](ServerSide& side) {
+    side.session->start_shutdown(protocol::ShutdownReason::together);
+    return 0;
+  });
+  EXPECT_EQ(worker->await().id, MessageId::start_shutdown);
+  static_cast<void>(request_endpoint(address, request));
+  for (int turns = 0; turns < 3; ++turns) server_->with([](ServerSide&) { return 0; });
+  worker->send(MessageId::shutdown_complete, {});
+  const auto end = support::thrown_by([&, &worker = worker] {
+    while (true) EXPECT_NE(worker->await().id, MessageId::channel_descriptor);
+  });
+  EXPECT_EQ(end.code(), core::ErrorCode::connection_reset);
 }
 
 // The server sends the reason; over TCP, where nothing has to be connected, after its answer.

@@ -143,6 +143,23 @@ TEST_F(PendingOverTcp, ManyAtOnceAreAllTaken) {
   for (const core::Fd& peer : peers) ASSERT_TRUE(is_closed(peer));
 }
 
+// Those that are attached get their turn in between.
+TEST_F(PendingOverTcp, ATurnTakesABoundedNumber) {
+  Address address = Address::parse("tcp:127.0.0.1:0");
+  address.insecure = true;
+  int heard = 0;
+  pending_.emplace(engine_, address, [&](auto, const auto&) { ++heard; });
+  std::vector<std::unique_ptr<ControlConnection>> peers;
+  while (peers.size() < PendingConnections::kMost) {
+    peers.push_back(connect_to(pending_->address()));
+    peers.back()->send(MessageId::hello, {});
+  }
+  engine_.run_once(Clock::now());
+  EXPECT_GT(heard, 1);
+  EXPECT_LT(heard, static_cast<int>(PendingConnections::kMost));
+  EXPECT_TRUE(run_until([&] { return heard == static_cast<int>(PendingConnections::kMost); }));
+}
+
 // The connection comes while there is no descriptor for it, and no other comes after it.
 TEST_F(PendingOverTcp, OneThatHadToWaitIsTakenInATick) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -185,9 +202,11 @@ TEST_F(PendingOverTcp, KeysThatWereReadAgainAreThoseOfTheNextConnection) {
 
 TEST_F(PendingOverTcp, TheOldestThatSaidNothingMakesRoom) {
   const auto worker = connect_proven();
+  const std::uint64_t limited = net::limited_sources.count(net::Door::control);
   std::vector<core::Fd> silent;
   while (silent.size() < PendingConnections::kMost) silent.push_back(connect_silent());
   EXPECT_TRUE(is_closed(silent.front()));
+  EXPECT_EQ(net::limited_sources.count(net::Door::control), limited + 1);
   std::array<char, 1> byte;
   EXPECT_LT(::recv(silent[1].get(), byte.data(), byte.size(), MSG_DONTWAIT), 0);
   EXPECT_TRUE(log_.has("is closed to make room for another")) << log_.text();
@@ -236,6 +255,7 @@ TEST_F(PendingOverTcp, OneThatIsProvingStaysThoughItIsTheOldest) {
 TEST_F(PendingOverTcp, ASourceThatProvesNothingHasFewHandshakes) {
   // A stranger that has heard them may send them at any rate.
   const std::string first = first_bytes_of_a_worker();
+  const std::uint64_t limited = net::limited_sources.count(net::Door::control);
   std::vector<core::Fd> replays;
   for (int i = 0; i < 2 * static_cast<int>(net::SourceLimits::kBurst); ++i) {
     replays.push_back(connect_silent());
@@ -243,6 +263,7 @@ TEST_F(PendingOverTcp, ASourceThatProvesNothingHasFewHandshakes) {
   }
   EXPECT_TRUE(run_until([&] { return log_.has("too many of its network prove no key"); }))
       << log_.text();
+  EXPECT_GT(net::limited_sources.count(net::Door::control), limited);
   EXPECT_FALSE(first_);
 }
 

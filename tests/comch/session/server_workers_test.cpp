@@ -106,6 +106,45 @@ TEST_F(ServerWorkersTest, AUserMessageBeforeItServesIsMisplaced) {
   expect_refused(Refusal::misplaced_message, "user message before it is attached");
 }
 
+TEST_F(ServerWorkersTest, EachUserMessageIsAcknowledged) {
+  attach_by_hand();
+  for (std::uint32_t taken = 0; taken < 3; ++taken) {
+    send(MessageId::user_message, protocol::UserMessage{0, support::bytes({1})}.encode());
+    const auto message = next(*worker_);
+    ASSERT_EQ(message.id, MessageId::user_message);
+    const auto acknowledgement = protocol::UserMessage::decode(message.payload);
+    ASSERT_TRUE(acknowledgement);
+    EXPECT_EQ(acknowledgement->taken, taken + 1);
+    EXPECT_TRUE(acknowledgement->bytes.empty());
+  }
+}
+
+TEST_F(ServerWorkersTest, ADetachOrACompletionCarriesNothing) {
+  for (const MessageId id : {MessageId::detach, MessageId::shutdown_complete}) {
+    expect_next_worker_attaches();
+    for (std::uint32_t i = 0; i < kChannels; ++i) next(*worker_);
+    send(id, support::bytes({1}));
+    expect_refused(Refusal::length_mismatch, "malformed");
+  }
+  EXPECT_TRUE(worker_events_.leaving.empty());
+}
+
+TEST_F(ServerWorkersTest, AWorkerThatSpeaksIsNotSilentHoweverLongAgoItAttached) {
+  constexpr auto kShort = std::chrono::milliseconds(4);
+  worker_.reset();
+  listen(kShort);
+  worker_ = connect_to(address_);
+  attach_by_hand();
+  const auto attached = server_engine_.run_time();
+  std::uint64_t number = 0;
+  while (server_engine_.run_time() < attached + 2 * protocol::kSilentIntervals * kShort) {
+    send(MessageId::keep_alive, KeepAlive{++number}.encode());
+    server_session_->tick(server_engine_.run_time());
+    ASSERT_EQ(worker_events_.lost, 0);
+    server_engine_.run_once(Clock::now() + std::chrono::milliseconds(1));
+  }
+}
+
 TEST_F(ServerWorkersTest, AMalformedUserMessageCostsItsSender) {
   attach_by_hand();
   send(MessageId::user_message, support::bytes({1}));

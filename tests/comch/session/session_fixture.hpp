@@ -108,13 +108,15 @@ class SessionTest : public testing::Test {
     }
   }
 
-  void listen() {
+  void listen(core::Duration keep_alive = kKeepAlive,
+              std::vector<std::string> services = {"reverse"}) {
+    server_session_.reset();
     ServerSession::Offer offer{std::vector<int>(kChannels, -1),
                                kDepth,
                                kMaxLength,
                                48,
-                               {"reverse"},
-                               kKeepAlive,
+                               std::move(services),
+                               keep_alive,
                                kMostWorkers};
     server_session_.emplace(server_engine_, address_, std::move(offer), worker_events_);
   }

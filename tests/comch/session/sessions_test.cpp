@@ -36,6 +36,15 @@ TEST_F(SessionsOfBothSides, AWorkerAttaches) {
   }
 }
 
+TEST_F(SessionsOfBothSides, EachServiceHasChannelsOfItsOwn) {
+  listen(kKeepAlive, {"echo", "reverse"});
+  attach();
+  ASSERT_TRUE(run_until([&] { return server_events_.attached == 1; }));
+  ASSERT_EQ(server_events_.channels.size(), 2U);
+  EXPECT_EQ(server_events_.channels[0].service, "echo");
+  EXPECT_EQ(server_events_.channels[1].service, "reverse");
+}
+
 TEST_F(SessionsOfBothSides, ChannelsThatWereHandedOverWork) {
   attach_one();
   for (std::uint32_t i = 0; i < kChannels; ++i) {

@@ -210,6 +210,17 @@ TEST_F(WorkerSessionTest, WhatChannelsTakeIsAddedUp) {
       << server_events_.reason;
 }
 
+TEST_F(WorkerSessionTest, ChannelsMayTakeAllTheMemoryThatIsAllowed) {
+  const auto bytes = kChannels * channels_[0]->endpoint().view.layout.bytes();
+  worker_session_.emplace(worker_engine_, address_, test::hello(), bytes, server_events_);
+  server_ = listener_->accept();
+  ASSERT_NE(server_, nullptr);
+  ASSERT_EQ(next(*server_).id, MessageId::hello);
+  offer_all();
+  EXPECT_EQ(next(*server_).id, MessageId::exchange_consumer_id_request);
+  EXPECT_EQ(server_events_.lost, 0) << server_events_.reason;
+}
+
 // It takes a GPU some seconds; the server, which has nothing to say meanwhile, is not gone.
 TEST_F(WorkerSessionTest, TheTimeInWhichTheBackEndStartsIsNoSilence) {
   server_events_.start_time = 10 * progress::Engine::kLongestDelay;

@@ -198,6 +198,30 @@ TEST_F(TcpData, WhatIsLeftToReceiveKeepsTheEngineAwake) {
   }
 }
 
+TEST_F(TcpData, TheEngineSleepsWhileThereIsNothingToCarry) {
+  start(kTcpDepth);
+  const Bytes payload = random_bytes(kTcpLongest, 1);
+  for (const bool full : {false, true}) {
+    if (full) {
+      for (std::uint32_t i = 0; i < kTcpDepth; ++i) {
+        connection_->post_send({i, kTcpLongest, 0}, payload.data());
+      }
+    }
+    turn();
+    EXPECT_GT(engine_.arm(), core::Duration{}) << full;
+    engine_.disarm();
+  }
+  EXPECT_LT(handler_.sent, kTcpDepth);
+}
+
+TEST_F(TcpData, ASendToAPeerThatIsGone) {
+  start(0);
+  peer_ = {};
+  const Bytes payload = random_bytes(10, 1);
+  connection_->post_send({0, 10, 0}, payload.data());
+  expect_failed("the connection broke: ");
+}
+
 TEST_F(TcpData, APeerThatLeaves) {
   start(kTcpDepth);
   const Bytes bytes = message(0, Bytes(1000));
