@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <array>
 
@@ -57,6 +59,23 @@ TEST_F(FdPassing, BytesAndDescriptorsArriveTogether) {
     ASSERT_EQ(message->fds.size(), count);
     EXPECT_FALSE(message->truncated);
     for (const auto& fd : message->fds) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+  }
+}
+
+TEST_F(FdPassing, TheFilesArriveInTheirOrder) {
+  const auto inode = [](const core::Fd& fd) {
+    struct stat status {};
+    EXPECT_EQ(::fstat(fd.get(), &status), 0);
+    return status.st_ino;
+  };
+  std::vector<core::Fd> files;
+  while (files.size() < kMaxPassedFds) files.emplace_back(::memfd_create("a file", MFD_CLOEXEC));
+  send_with_fds(here_.get(), bytes_of("x"), numbers_of(files));
+  const auto message = receive_with_fds(there_.get(), room_);
+  ASSERT_TRUE(message);
+  ASSERT_EQ(message->fds.size(), files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    EXPECT_EQ(inode(message->fds[i]), inode(files[i])) << i;
   }
 }
 

@@ -100,6 +100,7 @@ TEST(Socket, ATakenPortIsInUse) {
   EXPECT_EQ(error.system_errno(), EADDRINUSE);
   EXPECT_NE(std::string(error.what()).find("cannot listen on " + address.to_string()),
             std::string::npos);
+  EXPECT_TRUE(std::string(error.what()).ends_with("choose another port)")) << error.what();
 }
 
 TEST(Socket, APortThatWasJustGivenUpCanBeTakenAgain) {
@@ -208,6 +209,7 @@ TEST(Socket, AnAddressOfAnotherMachineCannotBeListenedOn) {
   // TEST-NET-1 (RFC 5737): no host answers.
   const auto error = thrown_by([] { listen_tcp(loopback("192.0.2.1"), 1); });
   EXPECT_EQ(error.system_errno(), EADDRNOTAVAIL);
+  EXPECT_TRUE(std::string(error.what()).ends_with("does not have the address)")) << error.what();
 }
 
 // Names that cannot be asked for: the test sends nothing to a name server.
@@ -230,6 +232,36 @@ TEST(SocketAddress, ALinkLocalOneKeepsItsScope) {
   const auto address = loopback("fe80::1%lo", 9);
   EXPECT_EQ(address.host(), "fe80::1%lo");
   EXPECT_EQ(loopback(address.host(), 9).to_string(), "[fe80::1%lo]:9");
+}
+
+TEST(SocketAddress, OfAllOrOfThisMachineAlone) {
+  for (const char* const host : {"0.0.0.0", "::"}) {
+    EXPECT_TRUE(loopback(host).is_wildcard()) << host;
+    EXPECT_FALSE(loopback(host).is_loopback()) << host;
+  }
+  for (const char* const host : {"127.0.0.1", "127.255.0.1", "::1"}) {
+    EXPECT_FALSE(loopback(host).is_wildcard()) << host;
+    EXPECT_TRUE(loopback(host).is_loopback()) << host;
+  }
+  for (const char* const host : {"126.0.0.1", "128.0.0.1", "fd00::1"}) {
+    EXPECT_FALSE(loopback(host).is_wildcard()) << host;
+    EXPECT_FALSE(loopback(host).is_loopback()) << host;
+  }
+  EXPECT_FALSE(SocketAddress{}.is_wildcard());
+  EXPECT_FALSE(SocketAddress{}.is_loopback());
+}
+
+TEST(SocketAddress, IsCopiedFromOneOfTheSystem) {
+  for (const char* const host : {"127.0.0.1", "fd00::1"}) {
+    const auto address = loopback(host, 9);
+    const auto copy = SocketAddress::from(address.get());
+    EXPECT_EQ(copy.to_string(), address.to_string());
+    EXPECT_EQ(copy.size, address.size);
+  }
+  sockaddr other{};
+  other.sa_family = AF_UNIX;
+  EXPECT_EQ(SocketAddress::from(&other).family(), AF_UNSPEC);
+  EXPECT_EQ(SocketAddress::from(nullptr).family(), AF_UNSPEC);
 }
 
 TEST(SocketAddress, PortOfBothFamilies) {

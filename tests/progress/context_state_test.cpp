@@ -249,6 +249,19 @@ TEST_F(ContextTest, AStopThatTakesTimeIsPolledThoughNothingIsInFlight) {
   EXPECT_EQ(context_.polls, 2);
 }
 
+TEST_F(ContextTest, StopWithinALimitRunsTurnsUntilItHasStopped) {
+  context_.stop_within(std::chrono::seconds(60));  // it is idle
+  EXPECT_EQ(context_.stops, 0);
+  context_.stop_takes_time = true;
+  context_.start();
+  submit(3);
+  context_.completions = 3;
+  context_.stop_within(std::chrono::milliseconds(20));
+  EXPECT_EQ(context_.state(), State::stopping) << "the limit is over";
+  EXPECT_EQ(outcomes_.all, (Lines{"1 ok", "2 ok", "3 ok"}));
+  context_.stopped();
+}
+
 // ---- Ending too early
 
 /// A context that runs, with two tasks in flight; its pool stays when it ends.

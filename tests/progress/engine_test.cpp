@@ -32,6 +32,17 @@ TEST(Engine, ADeadlineInThePastIsNoSleep) {
   EXPECT_FALSE(engine.run_once(in(-1h)));
 }
 
+TEST(Engine, RunsTurnsUntilTheConditionHoldsOrTheLimitIsOver) {
+  Engine engine;
+  int turns = 0;
+  const auto holds = [&] { return engine.notify(), ++turns >= 3; };
+  EXPECT_TRUE(engine.run_until(holds, 1h));
+  EXPECT_EQ(turns, 4) << "the last one tells the result";
+  const auto begin = Clock::now();
+  EXPECT_FALSE(engine.run_until([] { return false; }, 20ms));
+  EXPECT_GE(Clock::now() - begin, 20ms);
+}
+
 TEST(Engine, DeliversEventsToTheirHandlers) {
   Engine engine;
   Signal first(engine);

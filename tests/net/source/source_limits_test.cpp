@@ -43,10 +43,29 @@ TEST_F(Limits, WhatProvesTheKeyCostsNothing) {
   }
 }
 
+TEST_F(Limits, AProofGivesOneHandshakeBackAndNoMore) {
+  take_all(1, now_);
+  limits_.give_back(source(1));
+  EXPECT_EQ(take_all(1, now_), 1);
+  for (int i = 2; i < 10; ++i) take_all(i, now_);
+  limits_.give_back(source(1));
+  EXPECT_EQ(take_all(10, now_), 1) << "of all together";
+}
+
+TEST_F(Limits, AProofMakesNoBurstLonger) {
+  ASSERT_TRUE(limits_.take(source(1), now_));
+  limits_.give_back(source(1));
+  limits_.give_back(source(1));
+  EXPECT_EQ(take_all(1, now_), static_cast<int>(SourceLimits::kBurst));
+}
+
 TEST_F(Limits, AllTogetherHaveABurstAndARate) {
   int taken = 0;
   for (int i = 0; i < 100; ++i) taken += take_all(i, now_);
   EXPECT_EQ(taken, static_cast<int>(SourceLimits::kBurstOfAll));
+  taken = 0;
+  for (int i = 100; i < 200; ++i) taken += take_all(i, now_ + kSecond / 2);
+  EXPECT_EQ(taken, static_cast<int>(SourceLimits::kRateOfAll / 2));
 }
 
 TEST_F(Limits, SourcesAreForgotten) {

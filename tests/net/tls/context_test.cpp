@@ -2,8 +2,11 @@
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -42,6 +45,28 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+/// Returns the version and the cipher suite on which `server` agrees with a client that has
+/// OpenSSL's defaults, which `configure` may change; nothing if they do not agree.
+template <class Configure>
+std::string agreed_with(const TlsContext& server, Configure configure) {
+  const auto sockets = TlsPair::make_sockets();
+  TlsStream here(server, sockets.first.get());
+  const std::unique_ptr<SSL_CTX, decltype(&::SSL_CTX_free)> context(
+      ::SSL_CTX_new(::TLS_client_method()), &::SSL_CTX_free);
+  configure(context.get());
+  const std::unique_ptr<SSL, decltype(&::SSL_free)> there(::SSL_new(context.get()), &::SSL_free);
+  ::SSL_set_fd(there.get(), sockets.second.get());
+  auto state = TlsHandshake::under_way;
+  bool connected = false;
+  for (int turn = 0; turn < 10; ++turn) {
+    connected = connected || ::SSL_connect(there.get()) == 1;
+    if (state == TlsHandshake::under_way) state = here.handshake();
+  }
+  if (!connected || state != TlsHandshake::done) return {};
+  return std::string(::SSL_get_version(there.get())) + " " +
+         ::SSL_CIPHER_get_name(::SSL_get_current_cipher(there.get()));
+}
+
 TEST_F(TlsContextTest, TheNameOrTheAddressOfTheServerIsInItsCertificate) {
   const auto server = TlsContext::server(server_);
   EXPECT_TRUE(connects(server, TlsContext::client("server.test", ours_.ca_file())));
@@ -51,6 +76,10 @@ TEST_F(TlsContextTest, TheNameOrTheAddressOfTheServerIsInItsCertificate) {
   EXPECT_TRUE(has(server_failure_, "the peer refused: ")) << server_failure_;
   EXPECT_FALSE(connects(server, TlsContext::client("127.0.0.2", ours_.ca_file())));
   EXPECT_TRUE(has(client_failure_, "IP address mismatch")) << client_failure_;
+  const auto of_ipv6 = TlsContext::server(ours_.issue("ipv6", "IP:fd00::1"));
+  EXPECT_TRUE(connects(of_ipv6, TlsContext::client("[fd00::1]", ours_.ca_file())));
+  const auto error = thrown_by([&] { (void)TlsContext::client("", ours_.ca_file()); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_value);
 }
 
 // A wildcard is a whole label (RFC 9525, 6.3).
@@ -65,6 +94,41 @@ TEST_F(TlsContextTest, AWildcardIsAWholeLabel) {
         << partial;
     EXPECT_TRUE(has(client_failure_, "ostname mismatch")) << client_failure_;
   }
+}
+
+TEST_F(TlsContextTest, TheServerChoosesTheCipherSuiteOfTls13) {
+  const auto server = TlsContext::server(server_);
+  EXPECT_EQ(agreed_with(server, [](SSL_CTX*) {}), "TLSv1.3 TLS_AES_128_GCM_SHA256");
+  EXPECT_EQ(
+      agreed_with(server,
+                  [](SSL_CTX* client) { SSL_CTX_set_max_proto_version(client, TLS1_2_VERSION); }),
+      "");
+}
+
+TEST_F(TlsContextTest, OtherCurvesAreRefused) {
+  const auto server = TlsContext::server(server_);
+  const auto agreed_on = [&](const char* group) {
+    return agreed_with(server, [&](SSL_CTX* client) { SSL_CTX_set1_groups_list(client, group); });
+  };
+  EXPECT_NE(agreed_on("P-384"), "");
+  EXPECT_EQ(agreed_on("X448"), "");
+  EXPECT_EQ(agreed_on("ffdhe2048"), "");
+}
+
+TEST_F(TlsContextTest, AClientSendsTheNameOfItsServerButNoAddress) {
+  const auto first_bytes = [](const TlsContext& client) {
+    const auto sockets = TlsPair::make_sockets();
+    TlsStream stream(client, sockets.second.get());
+    EXPECT_EQ(stream.handshake(), TlsHandshake::under_way);
+    std::string bytes(4096, '\0');
+    const ssize_t size = ::recv(sockets.first.get(), bytes.data(), bytes.size(), 0);
+    EXPECT_GT(size, 0);
+    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    return bytes;
+  };
+  const auto file = ours_.ca_file();
+  EXPECT_TRUE(has(first_bytes(TlsContext::client("server.test", file)), "server.test"));
+  EXPECT_FALSE(has(first_bytes(TlsContext::client("127.0.0.1", file)), "127.0.0.1"));
 }
 
 TEST_F(TlsContextTest, AnAuthorityThatIsNotTrusted) {
