@@ -52,13 +52,6 @@ TEST_F(Limits, AProofGivesOneHandshakeBackAndNoMore) {
   EXPECT_EQ(take_all(10, now_), 1) << "of all together";
 }
 
-TEST_F(Limits, AProofMakesNoBurstLonger) {
-  ASSERT_TRUE(limits_.take(source(1), now_));
-  limits_.give_back(source(1));
-  limits_.give_back(source(1));
-  EXPECT_EQ(take_all(1, now_), static_cast<int>(SourceLimits::kBurst));
-}
-
 TEST_F(Limits, AllTogetherHaveABurstAndARate) {
   int taken = 0;
   for (int i = 0; i < 100; ++i) taken += take_all(i, now_);
