@@ -241,6 +241,18 @@ TEST(Hello, StringsOfEveryLength) {
   EXPECT_LE(hello.encode().size(), kMaxControlLength);
 }
 
+TEST(ServiceName, IsOfLowerCaseLettersAndDigits) {
+  for (const auto& name : {std::string("a"), std::string("z"), std::string("09"), std::string("-"),
+                           std::string("a_b-c"), std::string(kMaxServiceName, 'x')}) {
+    EXPECT_TRUE(is_service_name(name)) << name;
+  }
+  for (const auto& name : {std::string(), std::string(kMaxServiceName + 1, 'x'), std::string("A"),
+                           std::string("`"), std::string("{"), std::string("a/"), std::string("a:"),
+                           std::string("a b"), std::string("\xc3\xa4"), std::string("a\0", 2)}) {
+    EXPECT_FALSE(is_service_name(name)) << name;
+  }
+}
+
 TEST(Control, NumbersAreStable) {
   EXPECT_EQ(kControlMagic, 0x4f46'4c44U);
   EXPECT_EQ(kControlVersion, 4);

@@ -91,6 +91,7 @@ TEST(Frame, TheLimitCountsPayloadBytes) {
             State::complete);
   expect_bad(make_frame(MessageId::client_request, Bytes(kLimit + 1)), Refusal::frame_too_long);
   EXPECT_EQ(parse_frame(header(13, 4, 1), 0).reason, Refusal::frame_too_long);
+  EXPECT_EQ(parse_frame(header(12 + kLimit, 4, kLimit), kLimit).state, State::incomplete);
 }
 
 TEST(Frame, TooShortForItsOwnHeader) {
@@ -168,6 +169,17 @@ TEST(ErrorFrame, ItsTextCanBeLogged) {
   const auto frame = make_error_frame(Refusal::busy, "\x1b[2J\nerror: forged");
   const auto view = parse_frame(frame, kLimit);
   EXPECT_EQ(parse_error(view.payload).text, "\\x1b[2J\\x0aerror: forged");
+}
+
+TEST(ErrorFrame, WithoutAnAllocationIsTheSame) {
+  for (std::uint32_t number = 0; number <= 40; ++number) {
+    const auto code = static_cast<Refusal>(number);
+    Bytes room(kErrorFrameRoom, std::byte{0xee});
+    const std::size_t size = store_error_frame(room.data(), code);
+    ASSERT_LE(size, kErrorFrameRoom);
+    EXPECT_EQ(copy_of(std::span(room).first(size)), make_error_frame(code, describe(code)));
+    EXPECT_EQ(room.back(), std::byte{0xee});
+  }
 }
 
 TEST(ErrorFrame, TooShortForACode) {

@@ -18,6 +18,7 @@ TEST(OtherProtocols, HttpIsKnownByItsMethod) {
     EXPECT_EQ(recognise(bytes_of(begin)), OtherProtocol::http) << begin;
     EXPECT_EQ(parse_frame(bytes_of(begin), ~0U >> 4U).state, FrameView::State::bad) << begin;
   }
+  EXPECT_EQ(recognise(bytes_of("GET ")), OtherProtocol::http);
   for (const char* begin : {"GETS", "get / HTTP/1.1", "GET", ""}) {
     EXPECT_EQ(recognise(bytes_of(begin)), OtherProtocol::none) << begin;
   }
