@@ -65,6 +65,30 @@ TEST(Reload, TheEndOfALongFileIsCompared) {
   EXPECT_EQ(changed_files(before, digests_of({list})).size(), 1U);
 }
 
+TEST(Reload, AllOfAFileIsCompared) {
+  const support::TempDir folder;
+  const std::string key = folder.file("key");
+  const auto digest_of = [&](std::size_t same, const std::string& end) {
+    std::ofstream(key) << std::string(same, 'x') << end;
+    return digests_of({key});
+  };
+  for (const std::size_t same : {std::size_t{0}, std::size_t{4096}, std::size_t{100'000}}) {
+    EXPECT_NE(digest_of(same, "1"), digest_of(same, "2")) << same;
+  }
+}
+
+TEST(Reload, AFileThatIsGoneOrBackHasChanged) {
+  const support::TempDir folder;
+  const std::string key = folder.file("key");
+  const FileDigests missing = digests_of({key});
+  std::ofstream(key).close();
+  const FileDigests empty = digests_of({key});
+  EXPECT_EQ(changed_files(missing, empty).size(), 1U);
+  ASSERT_EQ(::unlink(key.c_str()), 0);
+  EXPECT_EQ(changed_files(empty, digests_of({key})).size(), 1U);
+  EXPECT_TRUE(changed_files(missing, digests_of({key})).empty());
+}
+
 TEST(Reload, OneThatIsWrongChangesNothing) {
   const support::LogCapture log;
   bool changed = false;

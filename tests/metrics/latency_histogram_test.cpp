@@ -140,6 +140,28 @@ TEST(LatencyHistogram, ManyEqualOnesAreAsIfEachWasRecorded) {
   EXPECT_EQ(together->summary(), each->summary());
 }
 
+TEST(LatencyHistogram, MergedHasTheExtremesOfBoth) {
+  auto histogram = histogram_of({20, 30});
+  histogram.merge(histogram_of({10}));
+  EXPECT_EQ(histogram.min(), nanoseconds(10));
+  histogram.merge(histogram_of({40}));
+  EXPECT_EQ(histogram.min(), nanoseconds(10));
+  EXPECT_EQ(histogram.max(), nanoseconds(40));
+  EXPECT_EQ(histogram.count(), 4U);
+}
+
+TEST(LatencyHistogram, CountsUpToALatency) {
+  const auto histogram = histogram_of({0, 10, 20, 20, 30});
+  const auto count = [&](int ns) { return histogram.count_up_to(nanoseconds(ns)); };
+  EXPECT_EQ(count(-1), 1U);  // a negative one counts as 0
+  EXPECT_EQ(count(9), 1U);
+  EXPECT_EQ(count(10), 2U);
+  EXPECT_EQ(count(19), 2U);
+  EXPECT_EQ(count(20), 4U);
+  EXPECT_EQ(count(30), 5U);
+  EXPECT_EQ(count(1'000'000), 5U);
+}
+
 TEST(LatencyHistogram, MergingAnEmptyOneChangesNothing) {
   auto histogram = histogram_of({10, 20});
   histogram.merge(LatencyHistogram{});
@@ -220,6 +242,21 @@ TEST(LatencyHistogram, AddedCountsHaveTheExtremesOfTheirBucket) {
   EXPECT_EQ(static_cast<std::uint64_t>(histogram.min().count()), LatencyHistogram::lowest_of(low));
   EXPECT_EQ(static_cast<std::uint64_t>(histogram.max().count()),
             LatencyHistogram::highest_of(high));
+}
+
+TEST(LatencyHistogram, EachPercentileOfItsSummaryIsItsOwn) {
+  const auto histogram = std::make_unique<LatencyHistogram>();
+  std::uint64_t above = 40'000;  // of 100,000: 4 in 10, 4 in 100, ...
+  histogram->record(std::chrono::milliseconds(1), 100'000 - above);
+  for (int ms = 2; above != 0; ++ms, above /= 10) {
+    histogram->record(std::chrono::milliseconds(ms), above - above / 10);
+  }
+  const auto summary = histogram->summary();
+  const std::array<double, 6> expected = {2000, 2000, 3000, 4000, 5000, 6000};  // from p90 on
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto& [name, us] = summary[3 + i];
+    EXPECT_NEAR(us, expected[i], expected[i] * kHalfStep) << name;
+  }
 }
 
 TEST(LatencyHistogram, ItsSummaryIsInMicroseconds) {
