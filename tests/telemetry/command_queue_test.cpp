@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/log.hpp"
+#include "tests/support/log_capture.hpp"
 
 namespace offload::telemetry {
 namespace {
@@ -58,10 +59,31 @@ TEST(CommandQueue, AtTheEndOfTheProgramNobodyWaits) {
   EXPECT_EQ(queue.ask({"name", ""}).status, Status::refused);
 }
 
+TEST(CommandQueue, WhoWaitsAtTheEndOfTheProgramIsToldSo) {
+  std::atomic<bool> waits{false};
+  CommandQueue queue([&] { waits = true; }, std::chrono::hours(1));
+  std::thread asker([&] {
+    const auto result = queue.ask({"name", ""});
+    EXPECT_EQ(result.status, Status::refused);
+    EXPECT_EQ(result.text, "the program is shutting down");
+  });
+  while (!waits) std::this_thread::yield();
+  queue.close();
+  asker.join();
+  queue.carry_out([](const AdminCommand&) -> CommandResult {
+    ADD_FAILURE() << "the caller has been told that it is not done";
+    return {};
+  });
+}
+
 TEST(CommandQueue, TheLogLevelIsEveryProgramsCommand) {
+  const support::LogCapture log;
   EXPECT_EQ(set_log_level("loud").status, Status::refused);
+  EXPECT_EQ(set_log_level("error").status, Status::done);
+  core::log_info("not logged");
   EXPECT_EQ(set_log_level("info,comch=debug").status, Status::done);
-  core::set_log_level("info");
+  core::log_info("logged");
+  EXPECT_EQ(log.text(), "info: logged\n");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "telemetry/histograms.hpp"
+
 namespace offload::telemetry {
 namespace {
 
@@ -54,6 +56,21 @@ TEST(Exposition, AHistogramIsCumulativeAndAddedUp) {
   EXPECT_TRUE(has_line(page, "x_seconds_bucket{le=\"10\"} 4"));
   EXPECT_TRUE(has_line(page, "x_seconds_bucket{le=\"+Inf\"} 6"));
   EXPECT_TRUE(has_line(page, "x_seconds_count 6"));
+}
+
+TEST(Exposition, TheSumOfAHistogramIsThatOfItsValues) {
+  DurationHistogram durations;
+  durations.record(std::chrono::milliseconds(1500));
+  SizeHistogram sizes;
+  sizes.record(100);
+  sizes.record(28);
+  Exposition page(false);
+  for (int i = 0; i < 2; ++i) {
+    page.histogram(kTime, {}, durations);
+    page.histogram({"x_bytes", "Lengths."}, {}, sizes);
+  }
+  EXPECT_TRUE(has_line(page, "x_seconds_sum 3")) << page.text();
+  EXPECT_TRUE(has_line(page, "x_bytes_sum 256"));
 }
 
 TEST(Exposition, ALabelIsEscaped) {

@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
 #include "telemetry/trace.hpp"
+#include "tests/support/ask_unix.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace offload::telemetry {
@@ -211,6 +213,35 @@ TEST_F(AdminTest, AnothersSocketInItsPlaceStays) {
   const Routes another(door_, "another-program", program_, commands_);
   routes.reset();
   EXPECT_TRUE(std::filesystem::exists(door_));
+}
+
+TEST_F(AdminTest, ACommandIsCarriedOutAndAnswered) {
+  std::atomic<bool> over{false};
+  const Routes routes(door_, "a-program", program_, commands_);
+  std::thread control([&] {
+    while (!over) {
+      commands_.carry_out([](const AdminCommand& command) {
+        using Status = CommandResult::Status;
+        const Status status = command.name == "turn"   ? Status::done
+                              : command.name == "stop" ? Status::refused
+                                                       : Status::unknown;
+        return CommandResult{status, command.name + " <" + command.argument + ">"};
+      });
+      std::this_thread::yield();
+    }
+  });
+  const auto ask = [this](const char* method, const char* target) {
+    const std::string all = support::ask_unix(door_, method, target);
+    return all.substr(9, 4) + all.substr(all.find("\r\n\r\n") + 4);
+  };
+  EXPECT_EQ(ask("POST", "/turn?value=left"), "200 turn <left>\n");
+  EXPECT_EQ(ask("POST", "/turn"), "200 turn <>\n");
+  EXPECT_EQ(ask("POST", "/stop"), "409 stop <>\n");
+  EXPECT_EQ(ask("POST", "/else?value=1"), "404 else <1>\n");
+  EXPECT_EQ(ask("GET", "/readyz"), "503 no worker\n");
+  EXPECT_EQ(ask("PUT", "/turn"), "405 allowed: GET, HEAD, POST\n");
+  over = true;
+  control.join();
 }
 
 TEST_F(ViewTest, RequestsThatAreHalfSentKeepNobodyWaiting) {
