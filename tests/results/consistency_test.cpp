@@ -34,6 +34,8 @@ TEST(Consistency, CountsThatExceedOthers) {
   EXPECT_EQ(place_in([](results::Run& run) { run.response_time_us->count = 5; }),
             "response_time_us.count");
   EXPECT_EQ(place_in([](results::Run& run) { run.connections = 0; }), "connections");
+  EXPECT_EQ(place_in([](results::Run& run) { run.max_concurrent_messages = 0; }),
+            "max_concurrent_messages");
 }
 
 TEST(Consistency, IntervalsAddUpToTheRun) {
@@ -126,8 +128,71 @@ TEST(Consistency, StatisticsAreThoseOfTheHistogram) {
   EXPECT_EQ(contradiction_in(interval, histogram).place, "p50");
 }
 
+TEST(Consistency, ResponsesThatAreNotValidHaveErrorsOfAnyKind) {
+  const auto place = [](std::uint64_t mismatches) {
+    return place_in([=](results::Run& run) {
+      run.valid_responses = run.intervals[0].valid = 2;
+      run.intervals[1].valid = 0;
+      run.errors = {{"mismatch", mismatches}, {"timeout", 1}};
+      run.intervals[1].errors = mismatches + 1;
+    });
+  };
+  EXPECT_EQ(place(1), "");
+  EXPECT_EQ(place(0), "errors");
+}
+
+TEST(Consistency, ARunWithoutResponsesHasNoContradiction) {
+  EXPECT_EQ(place_in([](results::Run& run) {
+              run = results::Run{};
+              run.arrivals = "constant";
+              run.response_time_us = Latency{};
+              run.verdict_code = "kept_up";
+            }),
+            "");
+}
+
+TEST(Run, ErrorsOfAllKindsAreCounted) {
+  results::Run run;
+  run.errors = {{"mismatch", 3}, {"timeout", 2}};
+  EXPECT_EQ(run.error_count(), 5U);
+}
+
+TEST(Run, IsMeasuredAfterItsWarmUp) {
+  results::Run run;
+  run.started_at_unix_s = 100;
+  run.warmup_seconds = 2;
+  run.duration_seconds = 5;
+  EXPECT_EQ(run.measured_from(), 102);
+  EXPECT_EQ(run.measured_until(), 107);
+}
+
+TEST(Latency, AStatisticNeedsItsFewestSamples) {
+  for (std::size_t i = 0; i < kStatisticNames.size(); ++i) {
+    Latency latency;
+    IntervalLatency interval;
+    EXPECT_FALSE(latency.has(static_cast<Statistic>(i)));
+    latency.count = interval.count = kFewestSamples.at(i) - 1;
+    EXPECT_FALSE(latency.has(static_cast<Statistic>(i))) << i;
+    EXPECT_FALSE(interval.has(static_cast<Statistic>(i))) << i;
+    latency.count = interval.count = kFewestSamples.at(i);
+    EXPECT_TRUE(latency.has(static_cast<Statistic>(i))) << i;
+    EXPECT_TRUE(interval.has(static_cast<Statistic>(i))) << i;
+  }
+}
+
+TEST(Latency, OfAnIntervalIsThatOfItsHistogram) {
+  metrics::LatencyHistogram histogram;
+  for (int us = 1; us <= 100; ++us) histogram.record(std::chrono::microseconds(us));
+  const IntervalLatency latency = IntervalLatency::of(histogram);
+  EXPECT_NEAR(latency.p50, 50, 1);
+  EXPECT_NEAR(latency.p99, 99, 1);
+  EXPECT_EQ(latency.max, 100);
+  EXPECT_EQ(latency.count, 100U);
+}
+
 TEST(Consistency, AMedianLiesWithinItsInterval) {
   EXPECT_EQ(contradiction_in(RepeatEstimate{2, 1, 3}).place, "");
+  EXPECT_EQ(contradiction_in(RepeatEstimate{1, 1, 1}).place, "");
   EXPECT_EQ(contradiction_in(RepeatEstimate{0.9, 1, 3}).place, "median");
   EXPECT_EQ(contradiction_in(RepeatEstimate{3.1, 1, 3}).place, "median");
 }

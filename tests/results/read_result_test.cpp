@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -47,6 +48,38 @@ TEST(ReadResult, TakesWhatWriteResultMakes) {
   EXPECT_EQ(json::parse(result_text(result)), json::parse(text));
 }
 
+TEST(ReadResult, TakesTheKindsOfARun) {
+  results::Run run = run_of_kinds();
+  run.kinds[0].errors = {{"timeout", 1}};
+  run.kinds[0].offered_per_second = 2;
+  run.warmup_seconds = 0.5;
+  run.unanswered_requests = 7;
+  const std::string text = result_text(sample_result({run}));
+  const Result result = parse_result(text, "a.json");
+  ASSERT_EQ(result.runs.at(0).kinds.size(), 2U);
+  const KindFigures& kind = result.runs[0].kinds[0];
+  EXPECT_EQ(kind.name, "find");
+  EXPECT_EQ(kind.port, 12345U);
+  EXPECT_EQ(kind.error_count(), 1U);
+  EXPECT_EQ(kind.service_time_us.at(Statistic::max), 400);
+  EXPECT_EQ(result.runs[0].measured_from(), run.started_at_unix_s + 0.5);
+  EXPECT_EQ(result_text(result), text);
+}
+
+TEST(ReadResult, RefusesAMedianOutsideOfItsInterval) {
+  json other = sample_json();
+  other["repeats"]["io_rate_miops"]["low"] = 1.25;
+  EXPECT_NE(refusal(other.dump()).find("repeats.io_rate_miops.median is not between"),
+            std::string::npos);
+}
+
+TEST(ReadResult, RefusesARunThatContradictsItself) {
+  json other = sample_json();
+  other["runs"][2]["intervals"][0]["operations"] = 3;
+  EXPECT_NE(refusal(other.dump()).find("runs[2] is inconsistent: intervals have 5 operations"),
+            std::string::npos);
+}
+
 TEST(ReadResult, TakesAnAnswerWithTheResultsOfItsLoads) {
   json answer = {{"program", "offload-bench"},
                  {"format", 1},
@@ -68,6 +101,12 @@ TEST(ReadResult, TakesAnAnswerWithTheResultsOfItsLoads) {
   answer["verdict"] = "good";
   EXPECT_EQ(support::thrown_by([&] { parse_result_file(answer.dump(), "a.json"); }).code(),
             core::ErrorCode::bad_message);
+  answer["verdict"] = "slower";
+  answer["format"] = 2;
+  EXPECT_NE(
+      std::string(support::thrown_by([&] { parse_result_file(answer.dump(), "a.json"); }).what())
+          .find("format is not 1"),
+      std::string::npos);
   const ResultFile plain = parse_result_file(sample_json().dump(), "a.json");
   EXPECT_TRUE(plain.verdict.empty());
   EXPECT_EQ(plain.results.size(), 1U);
@@ -146,6 +185,19 @@ TEST(ReadResult, RefusesHistogramsThatDoNotFit) {
             std::string::npos);
 }
 
+TEST(ReadResult, RefusesStatisticsOfAnIntervalThatItsHistogramDoesNotHave) {
+  json other = sample_json();
+  other["runs"][0]["intervals"][1]["service_time_us"]["max"] = 500;
+  EXPECT_NE(refusal(other.dump()).find("runs[0].intervals[1].service_time_us.max is 500"),
+            std::string::npos);
+}
+
+TEST(ReadResult, KnowsAResultThatWasSearchedFor) {
+  json searched = sample_json();
+  searched["search"] = {{"best", 1}};
+  EXPECT_TRUE(parse_result(searched.dump(), "a.json").is_search);
+}
+
 TEST(ReadResult, RefusesIntervalsOutOfOrder) {
   json other = sample_json();
   other["runs"][0]["intervals"][1]["start_s"] = 0;
@@ -183,6 +235,14 @@ TEST(ReadResult, NamesTheFileThatCannotBeRead) {
   EXPECT_NE(what(folder.file("empty")).find("empty' is empty"), std::string::npos);
   std::ofstream(folder.file("right")) << sample_json();
   EXPECT_EQ(read_result(folder.file("right")).file, folder.file("right"));
+}
+
+TEST(ReadResult, DoesNotReadAFileThatIsTooLong) {
+  const support::TempDir folder;
+  std::ofstream(folder.file("long")).close();
+  std::filesystem::resize_file(folder.file("long"), (std::uintmax_t{256} << 20) + 1);
+  const auto error = support::thrown_by([&] { read_result(folder.file("long")); });
+  EXPECT_NE(std::string(error.what()).find("long' is longer than 256 MiB"), std::string::npos);
 }
 
 }  // namespace

@@ -23,6 +23,60 @@ TEST(WriteResult, IsOfFormatOne) {
   EXPECT_EQ(run.at("errors"), nlohmann::json::object());
 }
 
+TEST(WriteResult, HasFurtherMembersWhereThereAreValues) {
+  results::Run run = sample_run();
+  run.tx_wire_rate_gib_s = 0.75;
+  run.datagrams = Counts{{"lost", 2}};
+  run.requests = Counts{};
+  const auto written = nlohmann::json::parse(result_text(sample_result({run, sample_run()})));
+  const auto& first = written.at("runs").at(0);
+  EXPECT_EQ(first.at("tx_wire_rate_gib_s"), 0.75);
+  EXPECT_EQ(first.at("datagrams").at("lost"), 2);
+  EXPECT_TRUE(first.at("requests").is_null());
+  EXPECT_FALSE(first.contains("client_busy"));
+  EXPECT_FALSE(written.at("runs").at(1).contains("datagrams"));
+}
+
+/// Returns the names of an object's members, in their order.
+std::string names_in(const nlohmann::ordered_json& object) {
+  std::string names;
+  for (const auto& item : object.items()) names += item.key() + " ";
+  return names;
+}
+
+TEST(WriteResult, HasTheMembersOfTheFormat) {
+  results::Run run = run_of_kinds();
+  run.schedule_lag_us = latency_of({1});
+  run.tx_wire_rate_gib_s = run.rx_wire_rate_gib_s = run.client_busy = 0.25;
+  run.datagrams = run.requests = Counts{{"lost", 2}};
+  run.intervals[0].in_flight = 1.5;
+  Result result = sample_result({run});
+  result.repeats = {{"io_rate_miops", {1, 0.5, 1.5, 0.95}}};
+  const auto written = nlohmann::ordered_json::parse(result_text(result));
+  EXPECT_EQ(names_in(written),
+            "program format version revision command_line machine options status faults runs "
+            "repeats search ");
+  EXPECT_EQ(names_in(written["machine"]), "host system processor processors ");
+  EXPECT_EQ(names_in(written["repeats"]["io_rate_miops"]), "median low high confidence ");
+  const auto& first = written["runs"][0];
+  EXPECT_EQ(names_in(first),
+            "started_at_unix_s offered_per_second arrivals connections max_concurrent_messages "
+            "warmup_seconds duration_seconds operation_count valid_responses unanswered_requests "
+            "tx_bytes rx_bytes tx_data_rate_gib_s rx_data_rate_gib_s tx_wire_rate_gib_s "
+            "rx_wire_rate_gib_s io_rate_miops errors datagrams service_time_us response_time_us "
+            "schedule_lag_us connect_time_us requests in_flight client_busy kinds verdict "
+            "intervals ");
+  EXPECT_EQ(names_in(first["in_flight"]), "mean by_littles_law ");
+  EXPECT_EQ(names_in(first["verdict"]), "code text ");
+  EXPECT_EQ(names_in(first["kinds"][1]),
+            "name server_ip_port share connections offered_per_second valid_per_second "
+            "operation_count valid_responses errors service_time_us response_time_us ");
+  EXPECT_EQ(names_in(first["intervals"][0]),
+            "start_s length_s operations valid errors in_flight service_time_us "
+            "response_time_us ");
+  EXPECT_EQ(names_in(first["intervals"][0]["service_time_us"]), "p50 p99 max histogram ");
+}
+
 TEST(WriteResult, AStatisticThatTooFewLatenciesHoldIsNull) {
   results::Run run = sample_run();
   run.connect_time_us = latency_of({});
