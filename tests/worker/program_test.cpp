@@ -1,13 +1,18 @@
 #include "apps/worker/program.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
+#include <csignal>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "comch/session/server_session.hpp"
+#include "tests/support/ask_unix.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -124,6 +129,41 @@ TEST_F(ProgramTest, EachOfItsWorkersHasItsPartOfTheMemoryAlone) {
   ASSERT_TRUE(ends()) << log_.text();
   EXPECT_EQ(status_.get(), ExitStatus::failed);
   EXPECT_TRUE(attached_.empty());
+}
+
+TEST_F(ProgramTest, ASignalDetachesItsWorkers) {
+  start(2);
+  ASSERT_TRUE(turn_until([&] { return attached_.size() == 2; })) << log_.text();
+  ::kill(::getpid(), SIGTERM);
+  ASSERT_TRUE(ends()) << log_.text();
+  EXPECT_EQ(status_.get(), ExitStatus::done);
+  EXPECT_TRUE(log_.has("SIGTERM: detaching"));
+  EXPECT_TRUE(log_.has(std::string(kFirst) + ": session 1: the server has detached this worker"));
+  EXPECT_TRUE(log_.has(std::string(kSecond) + ": session 1: the server has detached this worker"));
+}
+
+TEST_F(ProgramTest, RepliesToCommands) {
+  const std::string file = dir_.file("settings.toml");
+  const std::array<const char*, 3> arguments{"offload-worker", "--config", file.c_str()};
+  options_.configuration.argument_count = static_cast<int>(arguments.size());
+  options_.configuration.arguments = arguments.data();
+  options_.admin = dir_.file("admin");
+  start(2);
+  const auto ask = [this](const char* method, const char* target) {
+    return support::ask_unix(options_.admin, method, target).substr(9, 3);
+  };
+  EXPECT_EQ(ask("GET", "/readyz"), "503");
+  ASSERT_TRUE(turn_until([&] { return attached_.size() == 2; })) << log_.text();
+  EXPECT_TRUE(turn_until([&] { return ask("GET", "/readyz") == "200"; }));
+  EXPECT_EQ(ask("GET", "/healthz"), "200");
+  EXPECT_EQ(ask("POST", "/log-level?value=loud"), "409");
+  EXPECT_EQ(ask("POST", "/reload"), "409");  // its file is missing
+  std::ofstream(file) << "shutdown-timeout = \"1s\"\n";
+  EXPECT_EQ(ask("POST", "/reload"), "200");
+  EXPECT_EQ(ask("POST", "/drain"), "404");
+  EXPECT_EQ(ask("POST", "/detach"), "200");
+  ASSERT_TRUE(ends()) << log_.text();
+  EXPECT_EQ(status_.get(), ExitStatus::done);
 }
 
 }  // namespace

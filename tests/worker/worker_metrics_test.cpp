@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "telemetry/trace.hpp"
 
 namespace offload::worker {
 namespace {
@@ -36,6 +40,72 @@ TEST_F(WorkerMetricsTest, AreNotReadyWhileTheProgramLeaves) {
   second_->attached.set(1);
   metrics_.note_turn(core::Clock::now(), true);
   EXPECT_FALSE(metrics_.readiness().holds);
+}
+
+TEST_F(WorkerMetricsTest, OfBothWorkersAreAddedUp) {
+  first_->describe({"cuda", "shared memory"});
+  first_->attached.set(1);
+  second_->attached.set(1);
+  first_->stuck.set(1);
+  second_->stuck.set(2);
+  EXPECT_EQ(first_->times_of(2).size(), 2U);
+  EXPECT_EQ(first_->times_of(1).size(), 1U);  // of a server with fewer channels
+  EXPECT_EQ(first_->times().size(), 2U);
+  for (const auto& times : first_->times()) {
+    times->turns.busy.set(2'000'000'000);
+    times->service.record(std::chrono::nanoseconds(1));
+  }
+  telemetry::Exposition page(false);
+  metrics_.collect(page);
+  const auto has_line = [&](const std::string& line) {
+    return ("\n" + page.text()).find("\n" + line + "\n") != std::string::npos;
+  };
+  EXPECT_TRUE(has_line("offload_worker_attached 2")) << page.text();
+  EXPECT_TRUE(has_line("offload_worker_stuck_channels 3"));
+  EXPECT_TRUE(has_line("offload_worker_busy_seconds_total 4"));
+  EXPECT_TRUE(has_line("offload_worker_service_duration_seconds_count 2"));
+  EXPECT_TRUE(has_line("offload_worker_info{backend=\"cuda\"} 1"));
+  EXPECT_EQ(page.text().find("backend=\"\""), std::string::npos);  // the second has none yet
+  EXPECT_TRUE(has_line("offload_worker_ready 1"));
+}
+
+TEST_F(WorkerMetricsTest, TheStatusIsOfEachWorker) {
+  second_->describe({"cpu", "a thread sends responses"});
+  second_->attached.set(1);
+  second_->channels.set(2);
+  for (const auto& times : second_->times_of(2)) {
+    times->service.record(core::seconds(20));
+    times->turns.busy.set(5);
+  }
+  second_->events.add("the first");
+  first_->events.add("the second");
+  const nlohmann::json status = metrics_.status();
+  const nlohmann::json& worker = status["workers"].at(1);
+  EXPECT_EQ(worker["name"], "gpu-1");
+  EXPECT_EQ(worker["backend"], "cpu");
+  EXPECT_EQ(worker["data_path"], "a thread sends responses");
+  EXPECT_EQ(worker["attached"], true);
+  EXPECT_EQ(worker["channels"], 2);
+  EXPECT_EQ(worker["busy_ns"], 10);
+  EXPECT_EQ(worker["service"].back(), 2);
+  EXPECT_EQ(worker["service"].front(), 0);
+  EXPECT_EQ(status["workers"][0]["attached"], false);
+  EXPECT_EQ(status["workers"][0]["busy_ns"], 0);
+  EXPECT_EQ(status["events"][0]["text"], "the first");
+  EXPECT_EQ(status["events"][1]["text"], "the second");
+}
+
+TEST_F(WorkerMetricsTest, TheTraceHasTheSamplesOfEachChannel) {
+  const auto at = [](int ns) { return core::TimePoint{} + std::chrono::nanoseconds(ns); };
+  first_->times_of(2)[1]->add_sample(at(1000), at(3000), 64);
+  second_->times_of(1)[0]->add_sample(at(2000), at(2500), 32);
+  telemetry::Trace trace("offload-worker");
+  metrics_.trace(trace);
+  const std::string text = trace.text();
+  EXPECT_NE(text.find("gpu-0, channel 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("gpu-1, channel 0"), std::string::npos);
+  EXPECT_NE(text.find("\"ts\":1.000,\"dur\":2.000"), std::string::npos);
+  EXPECT_NE(text.find("\"ts\":2.000,\"dur\":0.500"), std::string::npos);
 }
 
 }  // namespace
