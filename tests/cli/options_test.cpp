@@ -352,5 +352,14 @@ TEST(Commands, EachHasItsHelp) {
   EXPECT_NE(copy->text.find("An example of copy."), std::string::npos) << copy->text;
 }
 
+TEST(ReadSizes, TakesAListOfSizesWithinTheLimits) {
+  using Sizes = std::vector<std::uint32_t>;
+  EXPECT_EQ(read_sizes("1,64,2k", 1, 2048), (Sizes{1, 64, 2048}));
+  EXPECT_EQ(read_sizes("5", 5, 5), (Sizes{5}));
+  for (const char* text : {"", ",", "1,", ",1", "1,,2", "0,1", "1,2049", "1;2", "1, x"}) {
+    EXPECT_FALSE(read_sizes(text, 1, 2048)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace offload::cli

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "core/error.hpp"
@@ -43,6 +44,29 @@ TEST_F(OutputFileTest, WhatWasThereStaysUntilThen) {
   struct stat status {};
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777U, 0640U);
+}
+
+TEST_F(OutputFileTest, ANewFileHasThePermissionsOfTheProcess) {
+  const mode_t before = ::umask(0027);
+  OutputFile(path_, "--output", "mine").write("mine");
+  EXPECT_EQ(::umask(before), 0027U);
+  struct stat status {};
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0640U);
+}
+
+TEST_F(OutputFileTest, AMarkerMayBeLaidOutInAnyWay) {
+  directory_.write("results", "{\n  \"mine\" :\t1}");
+  OutputFile(path_, "--output", "{\"mine\": 1").write("new");
+  EXPECT_EQ(directory_.read("results"), "new");
+}
+
+TEST_F(OutputFileTest, LinksInACircleAreRefused) {
+  std::filesystem::create_symlink("b", directory_.file("a"));
+  std::filesystem::create_symlink("a", directory_.file("b"));
+  const auto error =
+      support::thrown_by([&] { const OutputFile file(directory_.file("a"), "--output", ""); });
+  EXPECT_EQ(error.system_errno(), ELOOP);
 }
 
 TEST_F(OutputFileTest, AFileOfSomebodyElseIsNotOverwritten) {
