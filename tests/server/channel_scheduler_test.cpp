@@ -41,6 +41,31 @@ TEST(ChannelScheduler, ChannelsThatNeedNotMoveStay) {
   for (const comch::WorkerId id : {1U, 2U, 3U}) EXPECT_EQ(scheduler.count_of(id), 4U);
 }
 
+TEST(ChannelScheduler, WhatOneLeavesIsDealtToAllOthers) {
+  ChannelScheduler scheduler(6);
+  for (const comch::WorkerId id : {1U, 2U, 3U}) scheduler.add(id, false, false);
+  scheduler.remove(1);
+  EXPECT_EQ(scheduler.count_of(2), 3U);
+  EXPECT_EQ(scheduler.count_of(3), 3U);
+}
+
+TEST(ChannelScheduler, TheOddChannelStaysWhereItIs) {
+  ChannelScheduler scheduler(3);
+  scheduler.add(1, false, false);
+  scheduler.add(2, false, false);
+  EXPECT_EQ(scheduler.owners(), (Owners{1, 1, 2}));
+}
+
+TEST(ChannelScheduler, AWorkerThatIsNotThereChangesNothing) {
+  ChannelScheduler scheduler(2);
+  scheduler.add(1, false, false);
+  scheduler.retire(7);
+  scheduler.remove(7);
+  EXPECT_EQ(scheduler.owners(), (Owners{1, 1}));
+  EXPECT_EQ(scheduler.workers(), (Owners{1}));
+  EXPECT_TRUE(scheduler.leaving().empty());
+}
+
 TEST(ChannelScheduler, MoreWorkersThanChannelsLeaveSomeWithoutOne) {
   ChannelScheduler scheduler(1);
   scheduler.add(1, false, false);

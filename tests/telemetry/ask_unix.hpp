@@ -11,7 +11,7 @@
 #include "core/fd.hpp"
 #include "tests/support/eventually.hpp"
 
-namespace offload::support {
+namespace offload::telemetry {
 
 /// Sends an HTTP request without a body to the socket at `path`, as offload-ctl does. Returns all
 /// that comes until the server ends the connection.
@@ -21,7 +21,7 @@ inline std::string ask_unix(const std::string& path, const std::string& method,
   sockaddr_un address{AF_UNIX, {}};
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  const timeval bound{kBound.count(), 0};
+  const timeval bound{support::kBound.count(), 0};
   EXPECT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound), 0);
   const std::string request = method + " " + target +
                               " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
@@ -37,4 +37,4 @@ inline std::string ask_unix(const std::string& path, const std::string& method,
   }
 }
 
-}  // namespace offload::support
+}  // namespace offload::telemetry

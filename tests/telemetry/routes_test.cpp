@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "telemetry/trace.hpp"
-#include "tests/support/ask_unix.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/telemetry/ask_unix.hpp"
 
 namespace offload::telemetry {
 namespace {
@@ -231,7 +231,7 @@ TEST_F(AdminTest, ACommandIsCarriedOutAndAnswered) {
     }
   });
   const auto ask = [this](const char* method, const char* target) {
-    const std::string all = support::ask_unix(door_, method, target);
+    const std::string all = ask_unix(door_, method, target);
     return all.substr(9, 4) + all.substr(all.find("\r\n\r\n") + 4);
   };
   EXPECT_EQ(ask("POST", "/turn?value=left"), "200 turn <left>\n");

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "comch/session/server_session.hpp"
-#include "tests/support/ask_unix.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/telemetry/ask_unix.hpp"
 
 namespace offload::worker {
 namespace {
@@ -150,7 +150,7 @@ TEST_F(ProgramTest, RepliesToCommands) {
   options_.admin = dir_.file("admin");
   start(2);
   const auto ask = [this](const char* method, const char* target) {
-    return support::ask_unix(options_.admin, method, target).substr(9, 3);
+    return telemetry::ask_unix(options_.admin, method, target).substr(9, 3);
   };
   EXPECT_EQ(ask("GET", "/readyz"), "503");
   ASSERT_TRUE(turn_until([&] { return attached_.size() == 2; })) << log_.text();

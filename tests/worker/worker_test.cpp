@@ -78,7 +78,7 @@ class WorkerTest : public testing::Test, comch::ServerSession::Observer {
   std::vector<comch::AttachedWorker> attached_;
   std::future<WorkerEnd> end_;
   std::uint64_t most_memory_ = std::uint64_t{1} << 30;
-  bool lets_go_ = true;  ///< a worker that asks to leave
+  bool lets_go_ = true;  ///< a worker that asks to be detached
   int asked_to_leave_ = 0;
   int asked_to_end_ = 0;
   int lost_ = 0;

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
+
+#include "telemetry/trace.hpp"
+#include "tests/support/log_capture.hpp"
 
 namespace offload::server {
 namespace {
@@ -25,6 +29,114 @@ TEST(ServerMetrics, AreReadyWhileClientsAreLetInAndAnswered) {
   metrics.note_drained(false);
   metrics.note_room(true);
   EXPECT_TRUE(metrics.readiness().holds);
+}
+
+/// Two threads of separate services, with different counts.
+class ServerMetricsTest : public testing::Test {
+ protected:
+  [[nodiscard]] ThreadMetrics& thread(std::size_t index) { return *metrics_.thread(index); }
+  [[nodiscard]] bool has_line(const std::string& line) const {
+    telemetry::Exposition page(false);
+    metrics_.collect(page);
+    return ("\n" + page.text()).find("\n" + line + "\n") != std::string::npos;
+  }
+
+  support::LogCapture log_;
+  ServerMetrics metrics_{{"echo", "hash"}, std::chrono::milliseconds(5), true};
+};
+
+TEST_F(ServerMetricsTest, OfBothThreadsAreAddedUp) {
+  constexpr auto kBusy = static_cast<std::size_t>(protocol::Refusal::busy);
+  constexpr auto kStuck = static_cast<std::size_t>(protocol::Refusal::worker_stuck);
+  thread(0).requests.set(3);
+  thread(1).requests.set(5);
+  thread(0).refused[kBusy].set(1);
+  thread(1).refused[kBusy].set(6);
+  thread(1).refused[kStuck].set(1);
+  thread(0).closed[1].set(2);
+  thread(1).closed[1].set(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    thread(i).duration.record(std::chrono::nanoseconds(1));
+    thread(i).stages[2].record(core::seconds(20));
+  }
+  const nlohmann::json status = metrics_.status();
+  EXPECT_EQ(status["totals"]["requests"], 8);
+  EXPECT_EQ(status["totals"]["errors"], 8);
+  EXPECT_EQ(status["errors"], nlohmann::json({{"busy", 7}, {"worker_stuck", 1}}));
+  EXPECT_EQ(status["closed"]["reset"], 4);
+  EXPECT_EQ(status["stages"]["request"].front(), 2);
+  EXPECT_EQ(status["stages"]["worker"].back(), 2);
+  EXPECT_EQ(status["stages"]["send"].back(), 0);
+  EXPECT_EQ(status["threads"].at(1)["service"], "hash");
+  EXPECT_EQ(status["threads"].at(1)["requests"], 5);
+}
+
+TEST_F(ServerMetricsTest, OfSeveralServicesAreToldApart) {
+  thread(0).requests.set(3);
+  thread(1).requests.set(5);
+  thread(1).refused[static_cast<std::size_t>(protocol::Refusal::busy)].set(2);
+  thread(1).closed[1].set(4);
+  EXPECT_TRUE(has_line("offload_server_requests_total{service=\"echo\"} 3"));
+  EXPECT_TRUE(has_line("offload_server_requests_total{service=\"hash\"} 5"));
+  EXPECT_TRUE(has_line("offload_server_responses_total{service=\"hash\",result=\"busy\"} 2"));
+  EXPECT_FALSE(has_line("offload_server_responses_total{service=\"echo\",result=\"busy\"} 0"));
+  EXPECT_TRUE(
+      has_line("offload_server_connections_closed_total{service=\"hash\",reason=\"reset\"} 4"));
+}
+
+TEST_F(ServerMetricsTest, KnowTheWorkersThatAreThere) {
+  metrics_.note_attached({1, false, false, {}, "cuda"}, "1, process 7");
+  metrics_.note_attached({2, true, false, {}, "cpu"}, "2, process 8");
+  metrics_.note_serving(1, 4);
+  metrics_.note_serving(3, 4);
+  metrics_.note_lost(2);
+  metrics_.note_lost(3);
+  const nlohmann::json status = metrics_.status();
+  ASSERT_EQ(status["workers"].size(), 1U);
+  EXPECT_EQ(status["workers"][0]["worker"], 1);
+  EXPECT_EQ(status["workers"][0]["name"], "1, process 7");
+  EXPECT_EQ(status["workers"][0]["backend"], "cuda");
+  EXPECT_EQ(status["workers"][0]["channels"], 4);
+  ASSERT_EQ(status["events"].size(), 3U);
+  EXPECT_EQ(status["events"][1]["text"], "worker 2, process 8 attached, as a stand-by");
+  EXPECT_EQ(status["events"][2]["text"], "worker 2, process 8 is gone");
+  EXPECT_TRUE(has_line("offload_server_workers_attached 1"));
+  EXPECT_TRUE(has_line("offload_server_workers_attaches_total 2"));
+  EXPECT_TRUE(has_line("offload_server_workers_losses_total 2"));
+}
+
+// The engine finds a turn too long when the next one begins: then the work is that before it.
+TEST_F(ServerMetricsTest, ALongTurnIsReportedOnceWithItsWork) {
+  const auto now = core::Clock::now();
+  metrics_.note_attached({1, false, false, {}, "cpu"}, "1");
+  metrics_.note_command();
+  metrics_.note_turn(now, true, false);
+  metrics_.note_reload();
+  metrics_.control().last_stall.set(7'500'000);
+  metrics_.control().stalls.set(1);
+  metrics_.note_turn(now, true, false);
+  EXPECT_TRUE(
+      log_.has("warning: control thread: a turn took 7.5 ms, with 1 workers attached, "
+               "0 gone, 1 commands, 0 reloads"))
+      << log_.text();
+  EXPECT_EQ(metrics_.status()["events"].size(), 2U);
+  log_.clear();
+  metrics_.note_turn(now + core::seconds(60), true, false);
+  EXPECT_EQ(log_.text(), "");
+}
+
+TEST_F(ServerMetricsTest, TheTraceHasTheStagesOfARequest) {
+  thread(1).samples.add({1000, 3000, 4000, 8000, 9000, 64});
+  telemetry::Trace trace("offload-server");
+  metrics_.trace(trace);
+  const auto events = nlohmann::json::parse(trace.text())["traceEvents"];
+  std::string spans;
+  for (const auto& event : events) {
+    if (event["ph"] != "X") continue;
+    spans += event["name"].get<std::string>() + " " + event["ts"].dump() + "+" +
+             event["dur"].dump() + ";";
+  }
+  EXPECT_EQ(spans, "request 1.0+8.0;receive 1.0+2.0;queue 3.0+1.0;worker 4.0+4.0;send 8.0+1.0;");
 }
 
 }  // namespace
