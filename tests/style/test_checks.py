@@ -51,7 +51,6 @@ PROMISED = "| threat | promise | test |\n|---|---|---|\n| a | It holds | `Works`
 def tree(tmp_path):
     """A tree in which every check passes: each folder one header, the server on top of comch."""
     for folder in FOLDERS:
-        (tmp_path / folder).mkdir(parents=True)
         name = os.path.basename(folder)
         plant(tmp_path, f"{folder}/{name}.hpp", f"#pragma once\n\nint {name.strip('.')}();\n")
     plant(tmp_path, "apps/server/main.cpp",
@@ -62,6 +61,7 @@ def tree(tmp_path):
     plant(tmp_path, "tests/process/CMakeLists.txt", "set(files good)\n")
     plant(tmp_path, "tests/core_test.cpp", "TEST(Core, Adds) {\n  EXPECT_EQ(core(), 1);\n}\n")
     plant(tmp_path, "tests/mutants/core-adds.patch", MUTANT)
+    plant(tmp_path, "tests/mutants/equivalent", "lib/core/core.hpp: core is not called\n- int core();\n+ ;\n")
     plant(tmp_path, "scripts/hello", "#!/usr/bin/env bash\necho hello\n")
     plant(tmp_path, "CMakeLists.txt", HEADER_SETS)
     plant(tmp_path, "docs/reference/coverage.md", COVERED)
@@ -90,8 +90,7 @@ def run(check, *arguments):
     return done.returncode, done.stdout
 
 
-CHECKS = ["coverage", "expectations", "layers", "format", "headers", "idioms", "mutants", "names", "shell", "sizes", "skips", "words",
-          "spelling", "units"]
+CHECKS = "coverage expectations layers format headers idioms mutants names shell sizes skips words spelling units".split()
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -461,6 +460,7 @@ def test_spelling_finds_a_misspelt_word(tree):
     ("tests/core_test.cpp", "Adds", "Subtracts", "there is no test Core.Adds"),
     ("tests/CMakeLists.txt", "core_test", "lib_test", "there is no test program core_test"),
     ("tests/mutants/core-adds.patch", "# harm: none\n", "", "does not begin with '# harm:'"),
+    ("tests/mutants/equivalent", "\n+ ;", "", "an entry is 'PATH: REASON'"),
 ])
 def test_mutants_finds_a_fault_that_is_planted_no_more(tree, path, line, instead, complaint):
     text = (tree / path).read_text()
