@@ -157,7 +157,7 @@ TEST_F(Worker, AFailedBatchEndsItsService) {
 }
 
 TEST_F(Worker, AnAnswerThatIsNoneIsAFault) {
-  orders_.spoil = true;
+  orders_.spoil = 0;
   start();
   const auto message = post(10);
   EXPECT_EQ(channel_.await(), Bytes{});
@@ -167,6 +167,42 @@ TEST_F(Worker, AnAnswerThatIsNoneIsAFault) {
   EXPECT_EQ(fault.channel, 5U);
   EXPECT_EQ(fault.slot, 0U);
   EXPECT_EQ(fault.length, message.size());
+}
+
+// The messages wait for the thread, so that one launch has them all.
+TEST_F(Worker, AFaultNamesItsOwnSlotOfALaunch) {
+  constexpr std::uint32_t kMessages = 4;
+  for (std::uint32_t spoilt = 0; spoilt < kMessages; ++spoilt) {
+    SCOPED_TRACE(spoilt);
+    ServedChannel channel(5, 64, kLongest);
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      ASSERT_TRUE(channel.post(support::random_bytes(10 + i, i)));
+    }
+    orders_.spoil = spoilt;
+    BatchWorker worker(
+        channel.to_backend(), 20us,
+        std::make_unique<test::HostProcessor>(orders_, "reverse", kLongest, 2, 16'384));
+    worker.start();
+    Fault fault{};
+    ASSERT_TRUE(eventually([&] { return worker.take_fault(fault); }));
+    EXPECT_EQ(fault.slot, spoilt);
+    EXPECT_EQ(fault.length, 10 + spoilt);
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      EXPECT_EQ(channel.await()->empty(), i == spoilt) << i;
+    }
+    worker.stop();
+    EXPECT_TRUE(worker.drain(core::Clock::now() + support::kBound));
+  }
+}
+
+TEST_F(Worker, ARefusalNamesItsOwnSlotAmongOthers) {
+  for (std::uint32_t i = 0; i < 2; ++i) post(10 + i);
+  channel_.forge({}, kLongest + 1, 0);
+  start();
+  Fault fault{};
+  ASSERT_TRUE(eventually([&] { return worker_->take_fault(fault); }));
+  EXPECT_EQ(fault.slot, 2U);
+  EXPECT_EQ(fault.length, kLongest + 1);
 }
 
 // Slots with one message and with many, of which the processor has several under way at once.
@@ -192,7 +228,7 @@ TEST_F(Worker, AnswersSlotsWithBatchesInOrder) {
 }
 
 TEST_F(Worker, OfABatchAMessageWithoutAnAnswerIsRefusedAlone) {
-  orders_.spoil = true;
+  orders_.spoil = 0;
   orders_.hold = true;
   start();
   std::vector<Bytes> messages;

@@ -16,10 +16,12 @@ namespace offload::backend::test {
 
 /// A test's orders to a processor, given from another thread.
 struct Orders {
+  static constexpr std::uint32_t kNone = ~0U;
+
   std::atomic<bool> hold{false};         ///< batches stay in progress
   std::atomic<bool> fail_launch{false};  ///< the next ones
   std::atomic<bool> fail_batch{false};
-  std::atomic<bool> spoil{false};  ///< answers are invalid
+  std::atomic<std::uint32_t> spoil{kNone};  ///< the answer to this message of a batch is invalid
   std::atomic<std::uint32_t> launched{0};
   std::atomic<std::uint32_t> most_messages{0};  ///< of a batch
   std::atomic<std::uint32_t> looks{0};
@@ -72,7 +74,9 @@ class HostProcessor final : public BatchProcessor {
                                 {requests(i), responses(i), capacity_, max_length_}, m, chosen);
       }
     });
-    if (orders_->spoil) responses(i)->entries[0].length = 0xffff'fff0;
+    if (const std::uint32_t m = orders_->spoil; m < requests(i)->count) {
+      responses(i)->entries[m].length = 0xffff'fff0;
+    }
     return State::done;
   }
   [[nodiscard]] std::string failure() const override { return "as the test said"; }

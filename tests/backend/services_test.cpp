@@ -151,6 +151,31 @@ TEST(ServiceObjects, AResponseThatIsTooLongIsRefusedBeforeItIsServed) {
   EXPECT_NO_THROW(objects.find("shifted", kernels::make_layout(1, 100, 110)));
 }
 
+TEST(ServiceObjects, AnOptionOfASimilarNameIsNotForAService) {
+  for (const std::string key :
+       {"shift.throw", "shifted2.throw", ".throw", "hifted.throw", "shifted.by.throw"}) {
+    SCOPED_TRACE(key);
+    expect_refused(
+        [&] {
+          make({{key, "now"}});
+        },
+        ErrorCode::invalid_value, {"--service-option " + key + ": "});
+  }
+}
+
+// A worker attaches to servers one after the other, whose channels may differ in one of the two.
+TEST(ServiceObjects, EachPairOfLengthsIsChecked) {
+  auto objects = make({{"longer", "10"}});
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_NO_THROW(objects.find("shifted", kernels::make_layout(1, 100, 110)));
+    expect_refused([&] { objects.find("shifted", kernels::make_layout(1, 100, 109)); },
+                   ErrorCode::invalid_value, {"answers 110 bytes to a request of 100"});
+    EXPECT_NO_THROW(objects.find("shifted", kernels::make_layout(1, 99, 110)));
+    expect_refused([&] { objects.find("shifted", kernels::make_layout(1, 101, 110)); },
+                   ErrorCode::invalid_value, {"answers 111 bytes to a request of 101"});
+  }
+}
+
 TEST(ServiceObjects, WithoutCodeForAGpuItSaysSo) {
   expect_refused([] { ServiceObjects(Services({module("test_shifted")}), 0); },
                  ErrorCode::not_supported, {"shifted", "without nvcc"});
