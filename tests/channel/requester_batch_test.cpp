@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <random>
 #include <utility>
 #include <vector>
@@ -276,6 +277,51 @@ TEST_F(RequesterBatch, BatchesAreCarriedOverWhole) {
       EXPECT_EQ(task->user_data, i >= 8 && i < 21 && i % 2 == 0 ? nullptr : &users[i]);
       EXPECT_EQ(support::copy_of(task->payload()), reversed(messages[i]));
     }
+    EXPECT_EQ(first.server.receive(), nullptr);
+  }
+}
+
+// Each combination of batches that are given up, behind one that was answered before the move.
+TEST_F(RequesterBatch, ABatchIsLeftBehindIfAllItsMessagesAreGivenUp) {
+  constexpr std::uint32_t kSizes[] = {3, 2, 1};
+  for (std::uint32_t given_up = 0; given_up < 1U << std::size(kSizes); ++given_up) {
+    SCOPED_TRACE(given_up);
+    Ends first(8, kLongest);
+    Requester& requester = first.server.requester;
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_TRUE(requester.post(random_bytes(20, 1), test::Server::somebody()).ok());
+    }
+    requester.flush();
+    ASSERT_EQ(first.serve(0), Outcome::answered);
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(first.server.take());
+
+    std::uint32_t posted = 0;
+    int gone = 0;
+    std::vector<Bytes> kept;
+    for (std::uint32_t batch = 0; batch < std::size(kSizes); ++batch) {
+      const bool is_given_up = (given_up >> batch & 1U) != 0;
+      for (std::uint32_t i = 0; i < kSizes[batch]; ++i) {
+        const auto message = random_bytes(20, ++posted);
+        void* const user = is_given_up ? &gone : test::Server::somebody();
+        ASSERT_TRUE(requester.post(message, user).ok());
+        if (!is_given_up) kept.push_back(message);
+      }
+      requester.flush();
+    }
+    requester.for_each_pending([&](RequestTask& request) {
+      if (request.user_data == &gone) request.user_data = nullptr;
+    });
+    ChannelMemory memory(0, 8, kLongest, -1);
+    const ImportedChannel second(memory.descriptor(), test::passed_fds(memory));
+    requester.move_to(memory.endpoint(), Wakeup::doorbell);
+    EXPECT_EQ(requester.awaited(), kept.size());
+
+    kernels::Staging staging{};
+    for (std::uint64_t slot = 0; kernels::serve(kernels::SingleLane{}, second.view(), slot,
+                                                kernels::Reverse{}, staging) == Outcome::answered;
+         ++slot) {
+    }
+    for (const Bytes& message : kept) EXPECT_EQ(first.server.take(), reversed(message));
     EXPECT_EQ(first.server.receive(), nullptr);
   }
 }
