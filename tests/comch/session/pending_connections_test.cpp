@@ -289,5 +289,29 @@ TEST_F(PendingOverTcp, ASilentOneIsDroppedAfterFiveSeconds) {
   EXPECT_TRUE(is_closed(peer));
 }
 
+TEST_F(PendingOverTcp, AnUnfinishedGreetingIsDroppedAfterFiveSecondsInEachStage) {
+  const std::string first = first_bytes_of_a_worker();
+  const core::Fd silent = connect_silent();
+  const core::Fd begun = connect_silent();
+  send(begun, first.substr(0, 1));
+  const core::Fd proving = connect_silent();
+  send(proving, first);
+  const auto proven = connect_proven();
+  std::array<char, 4096> bytes;
+  ASSERT_TRUE(run_until([&] {
+    return ::recv(proving.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0;
+  })) << "the server's part of the handshake";
+  pending_->tick(engine_.run_time() + std::chrono::seconds(4));
+  for (const core::Fd* peer : {&silent, &begun, &proving}) {
+    EXPECT_LT(::recv(peer->get(), bytes.data(), bytes.size(), MSG_DONTWAIT), 0);
+    EXPECT_EQ(errno, EAGAIN);
+  }
+  EXPECT_FALSE(proven->receive());
+  pending_->tick(engine_.run_time() + std::chrono::seconds(6));
+  for (const core::Fd* peer : {&silent, &begun, &proving}) EXPECT_TRUE(is_closed(*peer));
+  const auto end = support::thrown_by([&] { static_cast<void>(proven->await()); });
+  EXPECT_EQ(end.code(), core::ErrorCode::connection_reset);
+}
+
 }  // namespace
 }  // namespace offload::comch

@@ -121,6 +121,23 @@ TEST_F(ServerSessionTest, RefusesAWorkerWithoutItsService) {
   expect_next_worker_attaches();
 }
 
+TEST_F(ServerSessionTest, AWorkerNeedsEachOfSeveralServices) {
+  using Names = std::vector<std::string>;
+  for (const Names& served : {Names{"crc32c", "reverse"}, Names{"reverse", "crc32c"},
+                              Names{"echo", "crc32c", "reverse"}}) {
+    worker_.reset();
+    listen(test::kKeepAlive, served);
+    worker_ = connect_to(address_);
+    greet();
+    expect_refused(Refusal::bad_hello, "the worker has no service 'crc32c'; it has: echo, reverse");
+    worker_ = connect_to(address_);
+    auto able = hello();
+    able.services = {"crc32c", "echo", "reverse"};
+    send(MessageId::hello, able.encode());
+    EXPECT_EQ(next(*worker_).id, MessageId::welcome);
+  }
+}
+
 TEST_F(ServerSessionTest, AWorkerThatJustFitsIsTaken) {
   auto exact = hello();
   exact.max_channels = kChannels;
@@ -130,8 +147,10 @@ TEST_F(ServerSessionTest, AWorkerThatJustFitsIsTaken) {
 }
 
 TEST_F(ServerSessionTest, RefusesWhoDoesNotGreetFirst) {
-  for (const MessageId id : {MessageId::keep_alive, MessageId::exchange_consumer_id_request,
-                             MessageId::start_shutdown, MessageId::shutdown_complete}) {
+  for (const MessageId id :
+       {MessageId::keep_alive, MessageId::exchange_consumer_id_request, MessageId::start_shutdown,
+        MessageId::shutdown_complete, MessageId::detach, MessageId::user_message,
+        MessageId::attach_channel}) {
     worker_ = connect_to(address_);
     send(id, KeepAlive{}.encode());
     expect_refused(Refusal::bad_hello, "expected a greeting first");
