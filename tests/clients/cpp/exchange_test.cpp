@@ -55,6 +55,19 @@ class ExchangeTest : public ::testing::Test {
   Exchange exchange_{{.requests = 4, .response_length = 1000, .retries = true}};
 };
 
+TEST_F(ExchangeTest, WhatIsNotTakenIsSentFromThereOn) {
+  std::string all;
+  for (const std::string_view payload : {"one", "four", "seven"}) {
+    submit(payload, 1);
+    all += frame(payload, protocol::MessageId::client_request);
+  }
+  // Each number of bytes is taken at once: it ends in any place of any frame.
+  for (std::size_t taken = 0, most = 1; taken < all.size(); taken += most++) {
+    EXPECT_EQ(send(most), all.substr(taken));
+  }
+  EXPECT_EQ(send(), "");
+}
+
 TEST_F(ExchangeTest, ResponsesBelongToTheOldestRequests) {
   submit("one", 1);
   submit("two", 2);
