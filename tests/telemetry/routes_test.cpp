@@ -221,10 +221,10 @@ TEST_F(AdminTest, ACommandIsCarriedOutAndAnswered) {
   std::thread control([&] {
     while (!over) {
       commands_.carry_out([](const AdminCommand& command) {
-        using Status = CommandResult::Status;
-        const Status status = command.name == "turn"   ? Status::done
-                              : command.name == "stop" ? Status::refused
-                                                       : Status::unknown;
+        using enum CommandResult::Status;
+        const auto status = command.name == "turn"   ? done
+                            : command.name == "stop" ? refused
+                                                     : unknown;
         return CommandResult{status, command.name + " <" + command.argument + ">"};
       });
       std::this_thread::yield();
