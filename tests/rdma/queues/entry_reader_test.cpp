@@ -373,5 +373,20 @@ TEST_F(EntryReaderTest, ReceivesAreReadInTheirOrderAndNoMoreThanThereAre) {
   EXPECT_EQ(receives_.fault(), "the record of receives is beyond the ring");
 }
 
+// A receive that was read keeps its entry until it is completed.
+TEST_F(EntryReaderTest, AReceiveInUseIsNotPostedOver) {
+  wire::store_record(queues_.receive.record, 4);
+  ASSERT_EQ(receives_.look(), 4U);
+  for (int i = 0; i < 3; ++i) (void)receives_.read();
+  receives_.retire(1);
+  wire::store_record(queues_.receive.record, 5);
+  EXPECT_EQ(receives_.look(), 2U);
+  wire::store_record(queues_.receive.record, 6);
+  EXPECT_EQ(receives_.look(), 0U);
+  EXPECT_TRUE(receives_.has_fault());
+  wire::store_record(queues_.receive.record, 5);
+  EXPECT_EQ(receives_.look(), 0U) << "nothing is read after a fault";
+}
+
 }  // namespace
 }  // namespace offload::rdma

@@ -97,6 +97,36 @@ TEST(QueueMemory, FreshCompletionsAreNobodysOfTheFirstLap) {
   }
 }
 
+TEST(QueueMemory, EachPartIsSeenAtTheSameDistance) {
+  const QueueSizes sizes{8, 4};
+  auto memory = room_for(sizes);
+  auto elsewhere = memory;
+  const auto queues = lay_out_queues(bytes_of(memory), sizes, 0x40);
+  const auto moved = as_seen_at(queues, memory.data(), elsewhere.data());
+  const auto expect_moved = [&](const void* from, const void* to) {
+    const auto* const begin = reinterpret_cast<const std::byte*>(memory.data());
+    const auto* const other = reinterpret_cast<const std::byte*>(elsewhere.data());
+    EXPECT_EQ(static_cast<const std::byte*>(to) - other,
+              static_cast<const std::byte*>(from) - begin);
+  };
+  const auto expect_completions_moved = [&](const wire::CompletionQueue& from,
+                                            const wire::CompletionQueue& to) {
+    expect_moved(from.entries, to.entries);
+    expect_moved(from.record, to.record);
+    EXPECT_EQ(from.log2, to.log2);
+  };
+  expect_moved(queues.send.ring.segments, moved.send.ring.segments);
+  expect_moved(queues.send.record, moved.send.record);
+  expect_moved(queues.send.doorbell, moved.send.doorbell);
+  expect_completions_moved(queues.send.completions, moved.send.completions);
+  expect_moved(queues.receive.ring, moved.receive.ring);
+  expect_moved(queues.receive.record, moved.receive.record);
+  expect_completions_moved(queues.receive.completions, moved.receive.completions);
+  EXPECT_EQ(moved.send.ring.blocks, sizes.send_blocks);
+  EXPECT_EQ(moved.send.number, 0x40U);
+  EXPECT_EQ(moved.receive.entries, sizes.receives);
+}
+
 // The queues lie in memory that was used before; their owner sees it elsewhere, a card at the
 // begin.
 TEST(QueueMemory, HandlesOfTheSameMemoryElsewhere) {
