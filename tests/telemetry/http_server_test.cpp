@@ -16,6 +16,7 @@ namespace offload::telemetry {
 namespace {
 
 constexpr const char* kHalf = "GET / HTTP/1.1\r\nX: ";
+constexpr const char* kWhole = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
 class HttpServerTest : public testing::Test {
  protected:
@@ -58,6 +59,18 @@ class HttpServerTest : public testing::Test {
            ::recv(socket.get(), line, sizeof line, MSG_WAITALL) == sizeof line &&
            std::memcmp(line, "HTTP/1.1 200", sizeof line) == 0;
   }
+  /// Sends a whole request and reads the whole answer, so that the connection can be used again.
+  static bool is_answered_whole(const core::Fd& socket) {
+    if (!is_answered(socket, kWhole)) return false;
+    std::string rest;
+    while (!rest.ends_with("\r\n\r\nx")) {
+      pollfd readable{socket.get(), POLLIN, 0};
+      char byte = 0;
+      if (::poll(&readable, 1, 20'000) != 1 || ::recv(socket.get(), &byte, 1, 0) != 1) return false;
+      rest += byte;
+    }
+    return true;
+  }
   std::vector<core::Fd> hold(unsigned count, const std::string& from) const {
     std::vector<core::Fd> held;
     for (unsigned i = 0; i < count; ++i) {
@@ -77,7 +90,7 @@ TEST_F(HttpServerTest, TheSourceThatHasTheMostMakesRoom) {
   const core::Fd first = connect("127.0.0.3");
   send(first, kHalf);
   const auto flood = hold(2 * HttpServer::kMostConnections, "127.0.0.2");
-  EXPECT_TRUE(is_answered(connect("127.0.0.4"), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_TRUE(is_answered(connect("127.0.0.4"), kWhole));
   EXPECT_TRUE(is_answered(first, "\r\nHost: x\r\n\r\n"));
   EXPECT_TRUE(support::eventually([&] { return has_ended(flood.front()); }));
   EXPECT_FALSE(has_ended(flood.back()));
@@ -89,7 +102,7 @@ TEST_F(HttpServerTest, TheSourceThatHasTheMostMakesRoom) {
 TEST_F(HttpServerTest, TheSameSourceIsServedToo) {
   const auto flood = hold(2 * HttpServer::kMostConnections, "127.0.0.2");
   for (int i = 0; i < 10; ++i) {
-    EXPECT_TRUE(is_answered(connect("127.0.0.2"), "GET / HTTP/1.1\r\nHost: x\r\n\r\n")) << i;
+    EXPECT_TRUE(is_answered(connect("127.0.0.2"), kWhole)) << i;
   }
 }
 
@@ -106,7 +119,7 @@ TEST_F(HttpServerWithFewPlaces, TheSameSourceIsServedBesideItsRequestsUnderWay) 
     held.push_back(connect("127.0.0.2"));
     ASSERT_TRUE(is_answered(held.back(), "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")) << held.size();
   }
-  EXPECT_TRUE(is_answered(connect("127.0.0.2"), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_TRUE(is_answered(connect("127.0.0.2"), kWhole));
 }
 
 class HttpServerWithoutPatience : public HttpServerTest {
@@ -117,18 +130,40 @@ class HttpServerWithoutPatience : public HttpServerTest {
 // Each of its bytes restarts libmicrohttpd's own limit.
 TEST_F(HttpServerWithoutPatience, ARequestThatTricklesEndsOnceAnotherComes) {
   const core::Fd trickling = connect("127.0.0.2");
+  const core::Fd in_its_second = connect("127.0.0.2");
+  EXPECT_TRUE(is_answered_whole(in_its_second));
   send(trickling, kHalf);
+  send(in_its_second, kHalf);
   EXPECT_TRUE(support::eventually(
       [&] {
-        EXPECT_TRUE(is_answered(connect("127.0.0.3"), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
-        return has_ended(trickling);
+        EXPECT_TRUE(is_answered(connect("127.0.0.3"), kWhole));
+        return has_ended(trickling) && has_ended(in_its_second);
       },
       [&] {
         pollfd waits{trickling.get(), POLLIN, 0};
         ::poll(&waits, 1, 100);
         send(trickling, "a");
+        send(in_its_second, "a");
       }));
   EXPECT_TRUE(log_.has("its request did not arrive in time")) << log_.text();
+}
+
+class HttpServerWithLittlePatience : public HttpServerTest {
+ protected:
+  static constexpr unsigned kSeconds = 2;
+  HttpServerWithLittlePatience() : HttpServerTest(HttpServer::kMostConnections, kSeconds) {}
+};
+
+// The limit begins again with each request, not once with the connection.
+TEST_F(HttpServerWithLittlePatience, AConnectionInUseStaysWhenAnotherComes) {
+  const core::Fd used = connect("127.0.0.2");
+  const core::TimePoint end = core::Clock::now() + core::seconds(1.2 * kSeconds);
+  while (core::Clock::now() < end) {
+    ASSERT_TRUE(is_answered_whole(used)) << log_.text();
+    ASSERT_TRUE(is_answered(connect("127.0.0.3"), kWhole));
+    pollfd ends{used.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&ends, 1, 100), 0) << log_.text();
+  }
 }
 
 }  // namespace
