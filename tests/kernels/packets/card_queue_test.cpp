@@ -150,6 +150,24 @@ TEST_F(CardQueueTest, ACounterOfNoEntryIsAnError) {
   EXPECT_EQ(send(SingleLane{}, queue_, true, {0, 60, 0}, kAtOnce), WorkResult::failed);
 }
 
+/// Another group has begun to give frames back to the first home, and does not finish.
+TEST_F(CardQueueTest, RecyclesFramesOfOtherHomesWhenOneIsStuck) {
+  reserve(SingleLane{}, *queue_.frames.homes[0].order, 1);
+  const rdma::CompletionQueue& to = queue_.send.queue.completions;
+  for (std::uint16_t i = 0; i < 2; ++i) {
+    const std::uint64_t frame = std::uint64_t{i} * kFrames * HostWire::kFrameBytes;
+    ASSERT_EQ(send(SingleLane{}, queue_, true, {frame, 60, 0}, kAtOnce), WorkResult::done);
+    rdma::Completion completion{};
+    completion.kind = rdma::CqeKind::request;
+    completion.opcode = rdma::Opcode::send;
+    completion.counter = i;
+    to.entries[i] = rdma::make_cqe(completion, i, to.log2);
+    EXPECT_EQ(recycle(SingleLane{}, queue_, kAtOnce), 1U);
+    EXPECT_EQ(*queue_.frames.homes[i].ring.producer, kFrames + i);
+    EXPECT_EQ(queue_.send.state->under_way, 0U) << "its blocks are free again";
+  }
+}
+
 TEST(CardQueue, WhatIsBehindAGapWaitsForIt) {
   HostWire wire(8);
   const CardQueue& queue = wire.queue();

@@ -40,5 +40,21 @@ TEST(PacketQueue, SaysThatAnotherDoesNotSend) {
   EXPECT_EQ(send(SingleLane{}, queue, true, {0, 60, 0}, {1'000'000}), WorkResult::timed_out);
 }
 
+/// Another group has begun to give frames back to the first home, and does not finish.
+TEST(PacketQueue, RecyclesFramesOfOtherHomesWhenOneIsStuck) {
+  Wire wire(8);
+  const Queue& queue = wire.queue();
+  reserve(SingleLane{}, *queue.frames.homes[0].order, 1);
+  const Ring<std::uint64_t>& completions = queue.completions.ring;
+  completions.at(0) = 0;
+  completions.at(1) = 8 * Wire::kFrameBytes;
+  *completions.producer = 1;
+  EXPECT_EQ(recycle(SingleLane{}, queue, {1'000'000}), 1U);
+  EXPECT_EQ(*queue.frames.homes[0].ring.producer, 8U);
+  *completions.producer = 2;
+  EXPECT_EQ(recycle(SingleLane{}, queue, {1'000'000}), 1U);
+  EXPECT_EQ(*queue.frames.homes[1].ring.producer, 9U);
+}
+
 }  // namespace
 }  // namespace offload::kernels::packets::test
