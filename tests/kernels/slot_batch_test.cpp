@@ -25,6 +25,33 @@ TEST(SlotBatch, TilesAreAsLargeAsMessagesAre) {
   EXPECT_EQ(lanes_for(1024, 1, 1), 1U);
 }
 
+/// Overwrites the table of the batch in its slot as soon as its lengths are used, as a malicious
+/// server may.
+struct SpoilingReverse {
+  ChannelView channel;
+  std::uint32_t count;
+
+  [[nodiscard]] std::uint32_t response_length(std::uint32_t length) const {
+    std::memset(channel.request(1).plain(), 0xff, batch_table(count));
+    return length;
+  }
+  template <class Group, class Response>
+  void operator()(const Group& group, const Request& request, const Response& response) const {
+    Reverse{}(group, request, response);
+  }
+};
+
+// A single lane reads the requests in the slot itself.
+TEST(SlotBatch, LengthsThatWereCheckedAreUsedWhateverBecomesOfTheSlot) {
+  TestChannel<HostRunner> channel(4, 1000);
+  const auto messages = messages_of({200, 0, 201, 7, 200});
+  channel.post(1, batch_of(messages), 5);
+  Staging staging;
+  const SpoilingReverse service{channel.channel(), 5};
+  EXPECT_EQ(serve(SingleLane{}, channel.channel(), 1, service, staging), Outcome::answered);
+  EXPECT_EQ(channel.response(1, 5), frames_of("reverse", messages));
+}
+
 INSTANTIATE_TYPED_TEST_SUITE_P(Host, SlotBatches, testing::Types<HostRunner>);
 
 }  // namespace offload::kernels::test

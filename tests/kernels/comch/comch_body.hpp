@@ -201,13 +201,27 @@ TYPED_TEST_P(Comch, NothingIsSentWithoutRoomToRememberIt) {
   EXPECT_EQ(end.channel.response(3), expected_response("reverse", random_octets(3)));
 }
 
+/// Overwrites slot `sequence`, as a malicious server may at any time: its header, its packets, and
+/// `plain` bytes of a plain content. Called by one lane.
+OFFLOAD_HOST_DEVICE inline void spoil(const ChannelView& channel, std::uint64_t sequence,
+                                      std::uint32_t plain) {
+  const Slot slot = channel.request(sequence);
+  const std::uint32_t flag = channel.layout.flag_of(sequence);
+  for (std::uint32_t i = 0; i < kMaxPackets; ++i) {
+    store_packet(slot.packets + i, {{~0U, ~0U, ~0U}, flag});
+  }
+  for (std::uint32_t i = 0; i < plain; ++i) slot.plain()[i] = 0xff;
+}
+
 /// Reads a message's requests, then sends `length` bytes from `bytes`, or the service's response.
+/// If `spoils`, the slot changes between the two.
 struct LookAndSend {
   ChannelView channel;
   const std::uint8_t* bytes;
   std::uint32_t length;
   comch::SentMessage* sent;
   std::uint32_t* seen;  ///< how many, what send() did, then each one's length and first byte
+  bool spoils;
 
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, Staging& staging) const {
@@ -222,6 +236,12 @@ struct LookAndSend {
       seen[3 + 2 * i] = request.length() == 0 ? 0 : request.byte(0);
     }
     group.sync();
+    if (spoils && group.lane() == 0) {
+      const Received& received = message.received;
+      const bool is_copied = received.count != 0 && received.length > kMaxPacketPayload;
+      spoil(channel, 1, is_copied ? received.length : 0);
+    }
+    group.sync();
     const auto result = bytes == nullptr ? producer.send(group, message, Reverse{}, 7)
                                          : producer.send(group, message, bytes, length, 7);
     if (group.lane() != 0) return;
@@ -233,7 +253,7 @@ struct LookAndSend {
 /// Has message 1 of `channel` read and answered; returns the values that LookAndSend saw.
 template <class Runner>
 std::vector<std::uint32_t> look_and_send(const TestChannel<Runner>& channel,
-                                         const Octets* answer = nullptr) {
+                                         const Octets* answer = nullptr, bool spoils = false) {
   typename Runner::Memory seen(sizeof(std::uint32_t) * 2 * (kMaxBatchCount + 1));
   typename Runner::Memory sent(sizeof(comch::SentMessage));
   typename Runner::Memory bytes(2 * kSlack + (answer == nullptr ? 0 : answer->size()));
@@ -241,7 +261,7 @@ std::vector<std::uint32_t> look_and_send(const TestChannel<Runner>& channel,
   auto* const words = reinterpret_cast<std::uint32_t*>(seen.data());
   Runner::run(LookAndSend{channel.channel(), answer == nullptr ? nullptr : bytes.data() + kSlack,
                           answer == nullptr ? 0 : static_cast<std::uint32_t>(answer->size()),
-                          reinterpret_cast<comch::SentMessage*>(sent.data()), words});
+                          reinterpret_cast<comch::SentMessage*>(sent.data()), words, spoils});
   return {words, words + std::size_t{2} * (kMaxBatchCount + 1)};
 }
 
@@ -260,6 +280,28 @@ TYPED_TEST_P(Comch, TheRequestsOfABatchAreSeenAndAnswered) {
       }
       EXPECT_EQ(channel.response(1, count), frames_of("reverse", messages));
     }
+  }
+}
+
+TYPED_TEST_P(Comch, WhatWasOpenedIsAnsweredWhateverBecomesOfTheSlot) {
+  for (const std::uint32_t count : {1U, 7U, 64U}) {
+    for (const auto& lengths : lengths_of_all_kinds(count)) {
+      TestChannel<TypeParam> channel(4, 1024);
+      const auto messages = messages_of(lengths);
+      channel.post(1, batch_of(messages), count);
+      const auto seen = look_and_send(channel, nullptr, true);
+      EXPECT_EQ(seen[1], static_cast<std::uint32_t>(comch::SendResult::sent));
+      EXPECT_EQ(channel.response(1, count), frames_of("reverse", messages));
+    }
+  }
+  // A single message keeps its length, and the bytes that came in packets; a plain content stays
+  // in the slot.
+  for (const std::uint32_t length : {0U, 20U, 372U, 373U, 1000U}) {
+    TestChannel<TypeParam> channel(4, 1024);
+    channel.post(1, random_octets(length));
+    const auto seen = look_and_send(channel, nullptr, true);
+    EXPECT_EQ(seen[1], static_cast<std::uint32_t>(comch::SendResult::sent));
+    EXPECT_EQ(channel.response(1), expected_response("reverse", random_octets(length)));
   }
 }
 
@@ -296,13 +338,11 @@ TYPED_TEST_P(Comch, BytesOfItsOwnAreSentIfThereIsRoom) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(Comch, AMessageComesIntoAPostedReceiveAlone,
-                            NoMoreReceivesArePostedThanThereMayBe, ResponsesGoOutInAnyOrder,
-                            SendsCompleteAsTheServerTakesThem,
-                            ASendIsCompleteWhenItsSlotHasTheNextRequest,
-                            NothingIsSentWithoutRoomToRememberIt,
-                            TheRequestsOfABatchAreSeenAndAnswered,
-                            WhatIsMalformedHasNoRequestsAndIsRefused,
-                            BytesOfItsOwnAreSentIfThereIsRoom);
+REGISTER_TYPED_TEST_SUITE_P(
+    Comch, AMessageComesIntoAPostedReceiveAlone, NoMoreReceivesArePostedThanThereMayBe,
+    ResponsesGoOutInAnyOrder, SendsCompleteAsTheServerTakesThem,
+    ASendIsCompleteWhenItsSlotHasTheNextRequest, NothingIsSentWithoutRoomToRememberIt,
+    TheRequestsOfABatchAreSeenAndAnswered, WhatWasOpenedIsAnsweredWhateverBecomesOfTheSlot,
+    WhatIsMalformedHasNoRequestsAndIsRefused, BytesOfItsOwnAreSentIfThereIsRoom);
 
 }  // namespace offload::kernels::test

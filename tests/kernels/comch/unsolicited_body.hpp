@@ -117,6 +117,8 @@ TYPED_TEST_P(Unsolicited, AReceiveIsKeptForAMessageThatFits) {
   end.channel.post(0, {});
   end.channel.post(1, random_octets(400));  // room for the same length
   EXPECT_EQ(end.send(random_octets(49)), comch::SendResult::too_long);
+  end.channel.post_header(0, 400);  // a peer that changes the receive which was taken
+  EXPECT_EQ(end.send(random_octets(49)), comch::SendResult::too_long);
   EXPECT_EQ(end.send(random_octets(48), 7), comch::SendResult::sent);
   EXPECT_EQ(end.channel.response(0), random_octets(48));
   EXPECT_EQ(end.send(random_octets(400)), comch::SendResult::full);
