@@ -79,8 +79,23 @@ class ProgramTest : public testing::Test, comch::ServerSession::Observer {
     return has(kFirst) != had_first;
   }
 
+  /// Starts it with a configuration, which is missing at first.
+  void start_with_a_file(std::size_t most_workers) {
+    options_.configuration.argument_count = static_cast<int>(arguments_.size());
+    options_.configuration.arguments = arguments_.data();
+    start(most_workers);
+  }
+  /// Returns whether it rereads the configuration, which is `text` now.
+  bool rereads(const char* text) {
+    std::ofstream(file_) << text;
+    ::kill(::getpid(), SIGHUP);
+    return turn_until([this] { return log_.has("were reread"); });
+  }
+
   support::LogCapture log_;
   support::TempDir dir_;
+  const std::string file_ = dir_.file("settings.toml");
+  const std::array<const char*, 3> arguments_{"offload-worker", "--config", file_.c_str()};
   core::Signals signals_{core::Hangup::rereads};
   Options options_;
   progress::Engine engine_;
@@ -88,12 +103,15 @@ class ProgramTest : public testing::Test, comch::ServerSession::Observer {
   std::optional<Program> program_;
   std::vector<AttachedWorker> attached_;
   std::future<ExitStatus> status_;
+  bool lets_go_ = true;  ///< workers that ask to be detached
 
  private:
   void on_worker_attached(AttachedWorker worker) override {
     attached_.push_back(std::move(worker));
   }
-  void on_worker_leaving(WorkerId worker) override { session_->release(worker); }
+  void on_worker_leaving(WorkerId worker) override {
+    if (lets_go_) session_->release(worker);
+  }
   void on_worker_lost(WorkerId, comch::WorkerLoss) override {}
   void on_shutdown_requested() override {}
 };
@@ -142,13 +160,29 @@ TEST_F(ProgramTest, ASignalDetachesItsWorkers) {
   EXPECT_TRUE(log_.has(std::string(kSecond) + ": session 1: the server has detached this worker"));
 }
 
+TEST_F(ProgramTest, AHangupSetsTheTimeOfAShutdown) {
+  options_.shutdown_timeout = std::chrono::hours(1);
+  lets_go_ = false;
+  start_with_a_file(2);
+  ASSERT_TRUE(turn_until([&] { return attached_.size() == 2; })) << log_.text();
+  ASSERT_TRUE(rereads("shutdown-timeout = \"20ms\"\n")) << log_.text();
+  ::kill(::getpid(), SIGTERM);
+  ASSERT_TRUE(ends()) << log_.text();
+  EXPECT_TRUE(log_.has("the server did not detach this worker in time")) << log_.text();
+}
+
+TEST_F(ProgramTest, AHangupSetsTheTimeToConnect) {
+  options_.connect_timeout = 2 * support::kBound;
+  start_with_a_file(0);
+  ASSERT_TRUE(turn_until([&] { return log_.has("cannot accept this worker yet"); }));
+  ASSERT_TRUE(rereads("connect-timeout = \"20ms\"\n")) << log_.text();
+  ASSERT_TRUE(ends()) << log_.text();
+  EXPECT_EQ(status_.get(), ExitStatus::failed);
+}
+
 TEST_F(ProgramTest, RepliesToCommands) {
-  const std::string file = dir_.file("settings.toml");
-  const std::array<const char*, 3> arguments{"offload-worker", "--config", file.c_str()};
-  options_.configuration.argument_count = static_cast<int>(arguments.size());
-  options_.configuration.arguments = arguments.data();
   options_.admin = dir_.file("admin");
-  start(2);
+  start_with_a_file(2);
   const auto ask = [this](const char* method, const char* target) {
     return telemetry::ask_unix(options_.admin, method, target).substr(9, 3);
   };
@@ -158,7 +192,7 @@ TEST_F(ProgramTest, RepliesToCommands) {
   EXPECT_EQ(ask("GET", "/healthz"), "200");
   EXPECT_EQ(ask("POST", "/log-level?value=loud"), "409");
   EXPECT_EQ(ask("POST", "/reload"), "409");  // its file is missing
-  std::ofstream(file) << "shutdown-timeout = \"1s\"\n";
+  std::ofstream(file_) << "shutdown-timeout = \"1s\"\n";
   EXPECT_EQ(ask("POST", "/reload"), "200");
   EXPECT_EQ(ask("POST", "/drain"), "404");
   EXPECT_EQ(ask("POST", "/detach"), "200");

@@ -284,6 +284,18 @@ TEST_F(WorkerTest, WaitsForAServerThatIsBusy) {
   EXPECT_TRUE(attaches()) << log_.text();
 }
 
+TEST_F(WorkerTest, WaitsForTheNextServerWhileOneShutsDown) {
+  serve();
+  session_->start_shutdown(protocol::ShutdownReason::server_leaves);
+  start();
+  ASSERT_TRUE(turn_until([&] {
+    return log_.has("the server cannot accept this worker yet: the server is shutting down");
+  })) << log_.text();
+  session_.reset();
+  serve();
+  EXPECT_TRUE(attaches()) << log_.text();
+}
+
 TEST_F(WorkerTest, SaysWhyNoServerLetItIn) {
   options_.connect_timeout = std::chrono::milliseconds(50);
   start();
