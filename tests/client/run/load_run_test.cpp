@@ -135,6 +135,19 @@ TEST(LoadRun, AWrongResponseIsAnAnswer) {
   EXPECT_EQ(result.unanswered, 0U);
 }
 
+TEST(LoadRun, ErrorsOfTheWarmUpCount) {
+  const ReversingServer server(true);
+  core::Signals signals;
+  Options options = options_for(server);
+  options.count_errors = true;
+  options.warmup = std::chrono::milliseconds(500);  // the first response comes within it
+  options.duration = std::chrono::milliseconds(20);
+  const RunResult result = run(options, signals);
+  EXPECT_EQ(result.total->errors.total(), 1U);
+  EXPECT_TRUE(result.has_errors());
+  EXPECT_EQ(result.unanswered, 0U);
+}
+
 TEST(LoadRun, AnOpenLoopSendsAsManyAsAreDue) {
   const ReversingServer server;
   core::Signals signals;
