@@ -50,10 +50,12 @@ Acceptor::Acceptor(progress::Engine& engine, Config config)
       counts_(places(config.limits, first_reserved_fd_),
               places_of_address(config.limits, places(config.limits, first_reserved_fd_))),
       waiting_(std::move(config.waiting)),
-      proxied_(engine, std::move(config.proxies),
-               [this](core::Fd socket, const net::PeerAddress& client, std::size_t port) {
-                 let_in(std::move(socket), client, ports_[port]);
-               }) {
+      proxied_(
+          engine, std::move(config.proxies),
+          [this](core::Fd socket, const net::PeerAddress& client, std::size_t port) {
+            let_in(std::move(socket), client, ports_[port]);
+          },
+          config.header_time) {
   for (const Port& port : ports_) engine_->watch(port.listener.get(), EPOLLIN, *this);
 }
 

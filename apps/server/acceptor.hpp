@@ -43,6 +43,7 @@ class Acceptor final : progress::EventHandler {
     std::shared_ptr<WaitingAddresses> waiting = std::make_shared<WaitingAddresses>();
     /// Their connections begin with a PROXY header: their clients are those that it names.
     std::vector<net::AddressRange> proxies{};
+    core::Duration header_time = ProxiedClients::kTime;  ///< for that header to arrive
   };
 
   /// `engine` outlives it. Throws Error.

@@ -48,7 +48,7 @@ class AcceptorTest : public testing::Test {
       ports.push_back({std::move(listener), threads_});
     }
     acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd, limits, tls,
-                                                waiting_, std::move(proxies)});
+                                                waiting_, std::move(proxies), header_time_});
   }
 
   /// Returns the bytes that a client beyond --max-clients receives.
@@ -97,6 +97,7 @@ class AcceptorTest : public testing::Test {
   progress::Engine engine_;
   std::vector<std::unique_ptr<IoThread>> threads_;
   std::shared_ptr<WaitingAddresses> waiting_ = std::make_shared<WaitingAddresses>();
+  core::Duration header_time_ = ProxiedClients::kTime;
   net::SocketAddress address_;
   std::optional<Acceptor> acceptor_;
 };
@@ -189,6 +190,14 @@ TEST_F(AcceptorTest, AProxyThatSaysNothingIsNoClient) {
   ASSERT_TRUE(turn_until([&] { return acceptor_->next_tick() != core::TimePoint::max(); }));
   EXPECT_EQ(counts(), Counts{0});
   EXPECT_FALSE(has_ended(silent));
+}
+
+TEST_F(AcceptorTest, AProxyThatSaysNothingIsClosedInTime) {
+  header_time_ = std::chrono::milliseconds(20);
+  open(1, 1 << 20, {}, false, {*net::AddressRange::parse("127.0.0.1")});
+  const core::Fd silent = connect();
+  EXPECT_TRUE(turn_until([&] { return has_ended(silent); }));
+  EXPECT_EQ(counts(), Counts{0});
 }
 
 TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {

@@ -4,9 +4,14 @@
 
 #include <csignal>
 #include <exception>
+#include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "net/stream.hpp"
 #include "tests/server/fixtures/server_fixture.hpp"
+#include "tests/support/certificates.hpp"
 
 namespace offload::server {
 namespace {
@@ -88,14 +93,93 @@ TEST_F(ServerTest, AfterALongWaitForAWorkerTheNextIsWaitedForAsLong) {
   EXPECT_EQ(next(), response(bytes_of("tneitap")));
 }
 
-TEST_F(ServerTest, AHangupSetsTheTimeLimitsOfItsThreads) {
+/// With two threads, and a client of each: connections are dealt in turn.
+class ServerWithTwoThreads : public ServerTest {
+ protected:
+  ServerWithTwoThreads() { options_.threads = 2; }
+
+  void enter_both() {
+    ASSERT_TRUE(attach());
+    ASSERT_TRUE(enter());
+    other_ = std::move(client_);
+    ASSERT_TRUE(connect());
+  }
+  /// Has each client send a request; returns whether each gets that frame.
+  bool both_get(const test::Received::Frame& expected) {
+    for (int i = 0; i < 2; ++i) {
+      std::swap(client_, other_);
+      send_request(client_, bytes_of("request"));
+      if (next() != expected) return false;
+    }
+    return true;
+  }
+  bool both_end() {
+    for (int i = 0; i < 2; ++i) {
+      std::swap(client_, other_);
+      received_ = {};
+      if (!eventually([this] { return received_.read(client_), received_.ended; })) return false;
+      client_.reset();
+    }
+    return true;
+  }
+
+  core::Fd other_;
+};
+
+TEST_F(ServerWithTwoThreads, AHangupSetsTheTimeLimitsOfItsThreads) {
   start_with_a_file();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  enter_both();
+  ASSERT_TRUE(both_get(response(bytes_of("tseuqer"))));
   ASSERT_TRUE(rereads("request-timeout = \"50ms\"\n")) << log_.text();
   worker_->hangs = true;
-  send_request(client_, bytes_of("late"));
-  EXPECT_EQ(next(), error(Refusal::request_timed_out));
+  EXPECT_TRUE(both_get(error(Refusal::request_timed_out)));
+}
+
+TEST_F(ServerWithTwoThreads, WithoutAWorkerForTooLongEachRefusesUntilOneAttaches) {
+  options_.worker_timeout = std::chrono::milliseconds(20);
+  start();
+  enter_both();
+  worker_.reset();
+  ASSERT_TRUE(both_get(error(Refusal::worker_unavailable)));
+  ASSERT_TRUE(attach());
+  // The threads hear of that worker after the worker does: until then they refuse.
+  EXPECT_TRUE(eventually([this] { return both_get(response(bytes_of("tseuqer"))); }));
+}
+
+TEST_F(ServerWithTwoThreads, ItsEndDrainsEach) {
+  options_.shutdown_timeout = std::chrono::hours(1);
+  start();
+  enter_both();
+  ASSERT_TRUE(both_get(response(bytes_of("tseuqer"))));
+  ::kill(::getpid(), SIGTERM);
+  EXPECT_TRUE(both_end());
+  EXPECT_TRUE(ends());
+}
+
+TEST_F(ServerWithTwoThreads, AReloadSetsTheCertificateOfEach) {
+  const support::Authority authority("an authority");
+  const auto install = [&](const char* name) { return authority.issue("server", name); };
+  const net::TlsCertificate files = install("DNS:old.test");
+  options_.tls_certificate = files.chain_file;
+  options_.tls_key = files.key_file;
+  options_.admin = dir_.file("admin");
+  start_with_a_file();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(eventually([this] { return log_.has("listening on"); }));
+  std::vector<net::Stream> clients;  // stay, so that the next comes to the other thread
+  const auto is_named = [&](const char* name) {
+    if (!connect()) return false;
+    net::Stream& client = clients.emplace_back(std::move(client_),
+                                               net::TlsContext::client(name, authority.ca_file()));
+    auto state = net::TlsHandshake::under_way;
+    eventually([&] { return (state = client.handshake()) != net::TlsHandshake::under_way; });
+    return state == net::TlsHandshake::done;
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(is_named("old.test")) << i;
+  install("DNS:new.test");
+  std::ofstream(file_) << "";
+  ASSERT_NE(command("reload").find("were reread"), std::string::npos) << log_.text();
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(is_named("new.test")) << i;
 }
 
 TEST_F(ServerTest, AHangupSwitchesTheLogOfSlowRequestsOnAndOff) {
@@ -133,6 +217,19 @@ TEST_F(ServerTest, AHangupSetsTheTimeLimitOfAWaitForAWorker) {
   ASSERT_TRUE(eventually([this] { return log_.has("is gone"); })) << log_.text();
   ASSERT_TRUE(rereads("worker-timeout = \"50ms\"\n")) << log_.text();
   EXPECT_EQ(next(), error(Refusal::worker_unavailable));
+}
+
+TEST_F(ServerTest, AHangupSetsTheTimeOfAShutdown) {
+  options_.shutdown_timeout = std::chrono::hours(1);
+  start_with_a_file();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(enter());
+  ASSERT_TRUE(rereads("shutdown-timeout = \"50ms\"\n")) << log_.text();
+  worker_->hangs = worker_->stays = true;
+  send_request(client_, bytes_of("unanswered"));
+  ASSERT_TRUE(eventually([this] { return worker_->has_request(); }));
+  ::kill(::getpid(), SIGTERM);
+  EXPECT_TRUE(ends());
 }
 
 TEST_F(ServerTest, ATakenPortShowsAtOnce) {

@@ -158,31 +158,51 @@ TEST_F(SuspectsTest, ThoseThatMoveComeInFront) {
   EXPECT_TRUE(suspects_.empty());
 }
 
-class SuspectsOfPath : public test::RequestPathFixture {};
+class SuspectsOfPath : public test::RequestPathFixture {
+ protected:
+  static constexpr auto kTimeout = std::chrono::milliseconds(50);
 
-// Otherwise requests behind slow ones would be refused although they are harmless.
-TEST_F(SuspectsOfPath, AreRefusedOnceTheyWereWithWorkersForTooLong) {
-  constexpr auto kTimeout = std::chrono::milliseconds(50);
-  const auto wait = [&] {
+  void wait() {
     std::this_thread::sleep_for(2 * kTimeout);
     engine_.note_wait(2 * kTimeout);
     turn();
-  };
+  }
+  /// Loses the worker; another one takes its place.
+  void lose() {
+    EXPECT_EQ(path_->note_loss(nullptr, /*blame=*/true), nullptr);
+    (void)worker_->serve_all();  // what is in the channel was given up
+    turn();
+  }
+};
+
+// Otherwise requests behind slow ones would be refused although they are harmless.
+TEST_F(SuspectsOfPath, AreRefusedOnceTheyWereWithWorkersForTooLong) {
   open(4);
   Peer& peer = connect();
   for (const char* text : {"1", "2"}) test::send_request(peer.socket, support::bytes_of(text));
   turn();
-  EXPECT_EQ(path_->note_loss(nullptr, /*blame=*/true), nullptr);
-  (void)worker_->serve_all();  // what is in the channel was given up
-  turn();
+  lose();
   wait();
-  path_->refuse_overdue(core::seconds(60));
   EXPECT_TRUE(path_->retry(false));
+  path_->refuse_overdue(kTimeout);
+  EXPECT_EQ(next(peer), std::nullopt);  // without a worker the time does not count
   wait();
   path_->refuse_overdue(kTimeout);
   EXPECT_EQ(next(peer), test::error(protocol::Refusal::request_timed_out));
   EXPECT_EQ(next(peer), std::nullopt);
   EXPECT_TRUE(path_->suspects() != RetryCoordinator::Suspects::none);
+}
+
+TEST_F(SuspectsOfPath, TheirTimeWithTheLostWorkerCounts) {
+  open(4);
+  Peer& peer = connect();
+  test::send_request(peer.socket, support::bytes_of("1"));
+  turn();
+  wait();
+  lose();
+  EXPECT_TRUE(path_->retry(false));
+  path_->refuse_overdue(kTimeout);
+  EXPECT_EQ(next(peer), test::error(protocol::Refusal::request_timed_out));
 }
 
 }  // namespace

@@ -151,30 +151,34 @@ TEST_F(ServerTest, ItsEndIsBoundedWhateverItsWorkerDoes) {
   EXPECT_TRUE(log_.has("not all workers confirmed that they have stopped"));
 }
 
+// A checksum is longer than short requests: no response of the other ports is.
 TEST_F(ServerTest, EachPortHasItsServiceAndItsThreads) {
   const std::uint16_t second_port = test::free_port();
+  const std::uint16_t third_port = test::free_port();
   options_.threads = 2;
   options_.listens.push_back({second_port, "echo"});
+  options_.listens.push_back({third_port, "crc32c"});
   start();
   ASSERT_TRUE(attach());
   second_.emplace(options_.comch, protocol::kStandsBy);
   ASSERT_TRUE(eventually([this] { return second_->attached(); }));
   ASSERT_TRUE(enter());
-  const auto answers = [this](std::uint16_t port, const char* expected) {
+  const auto answers = [this](std::uint16_t port, const char* request, const char* expected) {
     if (!connect(port)) return false;
-    send_request(client_, bytes_of("request"));
+    send_request(client_, bytes_of(request));
     return next() == response(bytes_of(expected));
   };
   const auto all_answer = [&] {
     for (int i = 0; i < 3; ++i) {  // more than the threads of a port
-      EXPECT_TRUE(answers(options_.listen_port, "tseuqer"));
-      EXPECT_TRUE(answers(second_port, "request"));
+      EXPECT_TRUE(answers(options_.listen_port, "ab", "ba"));
+      EXPECT_TRUE(answers(second_port, "ab", "ab"));
+      EXPECT_TRUE(answers(third_port, "ab", "\x36\x29\xa2\xe2"));
     }
   };
-  ASSERT_TRUE(eventually([this] { return worker_->channels() == 4; }));
+  ASSERT_TRUE(eventually([this] { return worker_->channels() == 6; }));
   all_answer();
   worker_.reset();
-  EXPECT_TRUE(eventually([this] { return second_->channels() == 4; }));
+  EXPECT_TRUE(eventually([this] { return second_->channels() == 6; }));
   all_answer();
 }
 
