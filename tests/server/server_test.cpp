@@ -135,6 +135,23 @@ TEST_F(ServerWithTwoThreads, AHangupSetsTheTimeLimitsOfItsThreads) {
   EXPECT_TRUE(both_get(error(Refusal::request_timed_out)));
 }
 
+TEST_F(ServerWithTwoThreads, AHangupSwitchesTheLogOfSlowRequestsOfItsThreadsOn) {
+  options_.admin = dir_.file("admin");
+  start_with_a_file();
+  enter_both();
+  std::ofstream(file_) << "slow-request = \"1us\"\n";
+  ASSERT_NE(command("reload").find("were reread"), std::string::npos) << log_.text();
+  // A thread takes the new limit some turns later.
+  for (int i = 0; i < 2; ++i) {
+    std::swap(client_, other_);
+    const std::size_t before = log_.text().size();
+    EXPECT_TRUE(eventually([&] {
+      send_request(client_, bytes_of("request"));
+      return next().has_value() && log_.text().find("of 7 bytes for ", before) != std::string::npos;
+    })) << i;
+  }
+}
+
 TEST_F(ServerWithTwoThreads, WithoutAWorkerForTooLongEachRefusesUntilOneAttaches) {
   options_.worker_timeout = std::chrono::milliseconds(20);
   start();
@@ -220,7 +237,7 @@ TEST_F(ServerTest, AHangupSetsTheTimeLimitOfAWaitForAWorker) {
 }
 
 TEST_F(ServerTest, AHangupSetsTheTimeOfAShutdown) {
-  options_.shutdown_timeout = std::chrono::hours(1);
+  options_.shutdown_timeout = options_.worker_timeout = std::chrono::hours(1);
   start_with_a_file();
   ASSERT_TRUE(attach());
   ASSERT_TRUE(enter());
@@ -230,6 +247,7 @@ TEST_F(ServerTest, AHangupSetsTheTimeOfAShutdown) {
   ASSERT_TRUE(eventually([this] { return worker_->has_request(); }));
   ::kill(::getpid(), SIGTERM);
   EXPECT_TRUE(ends());
+  EXPECT_TRUE(log_.has("not all clients could be answered in time")) << log_.text();
 }
 
 TEST_F(ServerTest, ATakenPortShowsAtOnce) {
