@@ -168,11 +168,11 @@ IoThread& Acceptor::choose_thread(Port& port) noexcept {
   return *threads[best];
 }
 
-/// Until tick(): a listener, which stays readable, would keep the thread awake.
 void Acceptor::tell_arrivals() {
   for (const Port& port : ports_) net::tell_arrivals(port.listener.get());
 }
 
+/// Until tick(): a listener, which stays readable, would keep the thread awake.
 void Acceptor::pause() {
   for (const Port& port : ports_) engine_->unwatch(port.listener.get(), *this);
   retry_ = engine_->now() + kRetryInterval;

@@ -315,8 +315,8 @@ def test_sizes_finds_what_is_too_large(tree, files, complaint):
     ("docs/reference/glossary.md", "| here |\n|---|\n| slot | one |\n\n| here |\n|---|\n| slot | two |\n",
      "glossary.md:7: 'slot' is there twice"),
     ("docs/reference/glossary.md", "| here |\n|---|\n| slot | one |\n| slot of a card | two |\n", None),
-    ("lib/comch/good.hpp", "// who ever, at once, such one\n", None),
-    ("lib/comch/good.hpp", "int whoever_is, has_above;\n", None),
+    ("lib/comch/good.hpp", "// who ever, at once, such one\nint whoever_is, has_above;\n", None),
+    ("lib/comch/good.hpp.orig", "", "lib/comch/good.hpp.orig: finish the merge"),
     ("CHANGELOG.md", "whoever\n", None),
     *(("CHANGELOG.md", f"One.\n{mark * 7} a\n", f"CHANGELOG.md:2: '{mark * 7}': finish the merge") for mark in "<>"),
 ])
