@@ -224,7 +224,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, hint", [
-    ((), "subcommand"), (("plot",), "unknown command 'plot'"), (("merge", "a"), "--output"),
+    ((), "a command is required: merge, html, compare"), (("plot",), "unknown command 'plot'"), (("merge", "a"), "--output"),
     (("html", "-o", "b"), "RESULT"), (("compare", "a"), "NEW"),
     (("compare", "a", "b", "--fail", "p99"), "FIGURE > NUMBER"),
     (("compare", "a", "b", "--fail", "p99>x"), "FIGURE > NUMBER"),

@@ -119,7 +119,7 @@ def test_each_port_has_the_limits(stage, which):
         first.send(frame(bytes(101)))
         assert first.receive_error() == TOO_LONG
         assert second.receive_error() == IDLE_TIMED_OUT
-    server.wait_for_log(f"a request of 100 bytes for {which} took")
+    server.wait_for_log(f"of 100 bytes for {which}, took")
 
 
 def test_each_port_has_the_threads(stage):
