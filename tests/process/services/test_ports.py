@@ -63,7 +63,8 @@ def test_metrics_name_the_service(stage):
 
     def page(path="/metrics"):
         return ask(f"http://127.0.0.1:{view}{path}", timeout=PATIENCE).read().decode()
-    wait_until(lambda: sum_of(page(), "offload_server_requests_total") == 730, "all requests are counted")
+    # Responses are counted last, at the end of a turn.
+    wait_until(lambda: sum_of(page(), "offload_server_responses_total") == 730, "all responses are counted")
     text = page()
     for service, count in (("reverse", 30), ("echo", 700)):
         assert f'offload_server_requests_total{{service="{service}"}} {count}\n' in text
