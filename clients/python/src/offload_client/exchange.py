@@ -52,8 +52,9 @@ class Exchange(Generic[AnySlot]):
 
     @property
     def idle(self) -> bool:
-        """Whether it is not lost and no response can come, not even one that its caller gave up."""
-        return self._lost is None and not self._waiting
+        """Whether it is neither lost nor about to be closed by the server, and no response can come, not even
+        one that its caller gave up."""
+        return self._lost is None and self._reason is None and not self._waiting
 
     def send(self, request: bytes, slot: AnySlot) -> bytes:
         """The frame to be sent; nothing if the connection is lost, which the slot then says."""
