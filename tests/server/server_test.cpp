@@ -45,9 +45,7 @@ TEST_F(ServerTest, ASignalEndsItBeforeAWorkerHasCome) {
 }
 
 TEST_F(ServerTest, ASignalEndsItAndItsWorkerIsTold) {
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   send_request(client_, bytes_of("1"));
   EXPECT_EQ(next(), response(bytes_of("1")));
   ::kill(::getpid(), SIGINT);
@@ -73,9 +71,7 @@ TEST_F(ServerTest, WithoutAWorkerForTooLongRequestsAreRefusedUntilOneAttaches) {
 
 TEST_F(ServerTest, AWorkerThatComesInTimeEndsTheWaitForOne) {
   options_.worker_timeout = core::seconds(2);
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   worker_.reset();
   ASSERT_TRUE(attach());
   const auto over = core::Clock::now() + options_.worker_timeout + std::chrono::milliseconds(200);

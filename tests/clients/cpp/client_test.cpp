@@ -25,6 +25,16 @@ void answer(Peer& peer) {
 void wait_for_end(Peer& peer) {
   EXPECT_TRUE(peer.sees_end());
 }
+/// Answers one request once it is late, and the next one at once.
+FakeServer::Script answer_late_once(const std::atomic<bool>& is_late) {
+  return [&is_late](Peer& peer) {
+    peer.take({"late"});
+    EXPECT_TRUE(support::eventually([&] { return is_late.load(); }));
+    peer.send(frame("etal"));
+    answer(peer);
+    wait_for_end(peer);
+  };
+}
 
 TEST(ClientLibrary, OneRequest) {
   const FakeServer server({[](Peer& peer) {
@@ -67,13 +77,7 @@ TEST(ClientLibrary, RequestsInFlightComeBackWithTheirTags) {
 
 TEST(ClientLibrary, ALateResponseIsGivenToNoOtherRequest) {
   std::atomic<bool> is_late = false;
-  const FakeServer server({[&](Peer& peer) {
-    peer.take({"late"});
-    EXPECT_TRUE(support::eventually([&] { return is_late.load(); }));
-    peer.send(frame("etal"));
-    answer(peer);
-    wait_for_end(peer);
-  }});
+  const FakeServer server({answer_late_once(is_late)});
   Opened opened(server.port());
   EXPECT_EQ(opened.call("late", 30), OFFLOAD_TIMED_OUT);
   EXPECT_EQ(opened.error(), "no response within the time limit");
@@ -164,13 +168,7 @@ TEST(ClientLibrary, TheServersLastMessageIsReadWhenSendingFails) {
 
 TEST(ClientLibrary, ACallTakesLateResponsesOfTheFormerOnes) {
   std::atomic<bool> is_late = false;
-  const FakeServer server({[&](Peer& peer) {
-    peer.take({"late"});
-    EXPECT_TRUE(support::eventually([&] { return is_late.load(); }));
-    peer.send(frame("etal"));
-    answer(peer);
-    wait_for_end(peer);
-  }});
+  const FakeServer server({answer_late_once(is_late)});
   Opened opened(server.port(), with(&O::max_in_flight, 1));
   EXPECT_EQ(opened.call("late", 30), OFFLOAD_TIMED_OUT);
   EXPECT_EQ(opened.call("hello"), OFFLOAD_FULL);

@@ -8,7 +8,7 @@ import pytest
 
 from harness import PATIENCE, free_port, needs_cpu_worker, scaled, wait_until
 from test_python_client_owners import SlowServer, in_a_child
-from wire import RESPONSE, frame, payloads, reverse
+from wire import BadServer, ERROR, RESPONSE, frame, payloads, reverse
 
 from offload_client import (Client, ConnectFailed, ConnectionLost, NotOwner, Pool, ProtocolError, Refusal,
                             RequestRefused, ResponseTimeout)
@@ -141,6 +141,15 @@ def test_refusals_keep_a_connection(stage):
             assert refused.value.refusal is Refusal.WORKER_UNAVAILABLE
     assert server.terminate() == 0
     server.wait_for_log("2 connections, 2 responses")
+
+
+def test_a_connection_that_the_server_is_about_to_close_is_not_kept():
+    """After some errors the server closes, which the client may see too late for the next request."""
+    refusal = frame(struct.pack(">I", Refusal.FRAME_TOO_LONG) + b"too long", ERROR)
+    with BadServer(refusal) as server, pool_of(1, server) as pool:
+        with pytest.raises(RequestRefused):
+            pool.request(b"hello")
+        wait_until(lambda: server.client_closed, "the client closes the connection")
 
 
 def test_a_connection_that_the_server_ended_meanwhile_is_replaced(stage):

@@ -19,11 +19,8 @@ using test::send_request;
 using test::ServerTest;
 
 TEST_F(ServerTest, AStandByTakesOverWhatIsUnanswered) {
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
-  second_.emplace(options_.comch, protocol::kStandsBy);
-  ASSERT_TRUE(eventually([this] { return second_->attached(); }));
+  ASSERT_TRUE(begins());
+  ASSERT_TRUE(attach_stand_by());
   EXPECT_EQ(second_->channels(), 0U);
   worker_->hangs = true;
   send_request(client_, bytes_of("unanswered"));
@@ -34,11 +31,8 @@ TEST_F(ServerTest, AStandByTakesOverWhatIsUnanswered) {
 
 TEST_F(ServerTest, AWorkerThatAnswersNothingLosesItsChannels) {
   options_.worker_timeout = core::seconds(1);
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
-  second_.emplace(options_.comch, protocol::kStandsBy);
-  ASSERT_TRUE(eventually([this] { return second_->attached(); }));
+  ASSERT_TRUE(begins());
+  ASSERT_TRUE(attach_stand_by());
   worker_->hangs = true;
   send_request(client_, bytes_of("stuck"));
   EXPECT_EQ(next(), response(bytes_of("kcuts")));
@@ -48,9 +42,7 @@ TEST_F(ServerTest, AWorkerThatAnswersNothingLosesItsChannels) {
 
 TEST_F(ServerTest, WithoutAnotherWorkerAStuckOnesRequestsAreRefused) {
   options_.worker_timeout = core::seconds(1);
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   worker_->hangs = true;
   send_request(client_, bytes_of("stuck"));
   EXPECT_EQ(next(), error(Refusal::worker_unavailable));
@@ -58,9 +50,7 @@ TEST_F(ServerTest, WithoutAnotherWorkerAStuckOnesRequestsAreRefused) {
 
 TEST_F(ServerTest, ARequestUnansweredForTooLongIsRefused) {
   options_.request_timeout = std::chrono::milliseconds(50);
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   worker_->hangs = true;
   send_request(client_, bytes_of("late"));
   EXPECT_EQ(next(), error(Refusal::request_timed_out));
@@ -70,9 +60,7 @@ TEST_F(ServerTest, ARequestUnansweredForTooLongIsRefused) {
 }
 
 TEST_F(ServerTest, AWorkerThatLeavesEndsAlone) {
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   worker_->request_detach();
   ASSERT_TRUE(eventually([this] { return worker_->told_to_stop(); }));
   EXPECT_EQ(worker_->reason(), protocol::ShutdownReason::released);
@@ -85,9 +73,7 @@ TEST_F(ServerTest, AWorkerThatLeavesEndsAlone) {
 TEST_F(ServerTest, TheWaitForTheNextWorkerBeginsAsOneIsDetached) {
   options_.admin = dir_.file("admin");
   options_.worker_timeout = std::chrono::milliseconds(50);
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   worker_->stays = true;  // so it is not lost, which begins the wait as well
   EXPECT_NE(command("detach?value=2").find("there is no worker '2'"), std::string::npos);
   EXPECT_NE(command("detach?value=1").find("worker 1 detaches"), std::string::npos);
@@ -99,9 +85,7 @@ TEST_F(ServerTest, TheWaitForTheNextWorkerBeginsAsOneIsDetached) {
 }
 
 TEST_F(ServerTest, AWorkerThatLeavesIsLetGoOnceItHasAnswered) {
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   worker_->hangs = true;
   send_request(client_, bytes_of("unanswered"));
   ASSERT_TRUE(eventually([this] { return worker_->has_request(); }));
@@ -117,9 +101,7 @@ TEST_F(ServerTest, AWorkerThatLeavesIsLetGoOnceItHasAnswered) {
 
 TEST_F(ServerTest, AtItsEndItAnswersWhatItHasRead) {
   options_.shutdown_timeout = core::seconds(20);
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   worker_->hangs = true;
   send_request(client_, bytes_of("unanswered"));
   ASSERT_TRUE(eventually([this] { return worker_->has_request(); }));
@@ -138,9 +120,7 @@ TEST_F(ServerTest, AtItsEndItAnswersWhatItHasRead) {
 
 TEST_F(ServerTest, ItsEndIsBoundedWhateverItsWorkerDoes) {
   options_.shutdown_timeout = core::seconds(1);
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   worker_->hangs = worker_->stays = true;
   send_request(client_, bytes_of("unanswered"));
   ASSERT_TRUE(eventually([this] { return worker_->has_request(); }));
@@ -160,8 +140,7 @@ TEST_F(ServerTest, EachPortHasItsServiceAndItsThreads) {
   options_.listens.push_back({third_port, "crc32c"});
   start();
   ASSERT_TRUE(attach());
-  second_.emplace(options_.comch, protocol::kStandsBy);
-  ASSERT_TRUE(eventually([this] { return second_->attached(); }));
+  ASSERT_TRUE(attach_stand_by());
   ASSERT_TRUE(enter());
   const auto answers = [this](std::uint16_t port, const char* request, const char* expected) {
     if (!connect(port)) return false;
@@ -216,9 +195,7 @@ TEST_F(ServerTest, TogetherAWorkerThatLeavesEndsTheServer) {
 }
 
 TEST_F(ServerTest, AReplacementTakesTheChannelsAndTheFormerWorkerIsLetGo) {
-  start();
-  ASSERT_TRUE(attach());
-  ASSERT_TRUE(enter());
+  ASSERT_TRUE(begins());
   second_.emplace(options_.comch, protocol::kReplaces);
   ASSERT_TRUE(eventually([this] { return worker_->told_to_stop(); }));
   EXPECT_EQ(worker_->reason(), protocol::ShutdownReason::released);
