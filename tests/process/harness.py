@@ -62,13 +62,25 @@ def scaled(count, lowest=1):
     return max(lowest, int(count / TIME_FACTOR))
 
 
+reservations = []
+
+
 def free_port():
-    """Returns a TCP port of loopback that is free now, below those that the kernel gives to port 0: the
+    """Returns a TCP port of loopback that is free, and that no other test gets before this process ends: an abstract
+    socket stands for it (tests/net/free_port.hpp has the same). It is below those that the kernel gives to port 0: the
     kernel would give a port that was just free to the next program that asks."""
     for _ in range(1000):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", random.randrange(10000, 30000)))
-            return probe.getsockname()[1]
+        port = random.randrange(10000, 30000)
+        reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            reservation.bind(f"\0offload-test-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            reservation.close()
+            continue
+        reservations.append(reservation)
+        return port
     raise AssertionError("no port of loopback is free")
 
 

@@ -18,6 +18,7 @@
 
 #include "core/fd.hpp"
 #include "tests/doca/comch/comch_data_fixture.hpp"
+#include "tests/net/free_port.hpp"
 
 namespace {
 
@@ -52,17 +53,6 @@ class ComchPeerTest : public ComchDataTest {
     std::ofstream(files_.back(), std::ios::binary) << key;
     ::chmod(files_.back().c_str(), 0600);
     ::setenv("OFFLOAD_DOCA_COMCH_KEY_FILE", files_.back().c_str(), 1);
-  }
-  /// Returns a port of the loopback address that no program uses now.
-  static std::uint16_t free_port() {
-    const core::Fd probe(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    return ntohs(address.sin_port);
   }
   /// Connects to the server's socket as no client of the library does.
   core::Fd connect_by_hand() {
@@ -104,7 +94,7 @@ class ComchPeerTest : public ComchDataTest {
     use_key(1);
     doca_error_t result = DOCA_ERROR_IN_USE;  // by a program that has taken the port meanwhile
     for (int i = 0; i < 10 && result == DOCA_ERROR_IN_USE; ++i) {
-      port_ = free_port();
+      port_ = net::test::free_port();
       const std::string address = "b1:00.0=tcp:127.0.0.1:" + std::to_string(port_);
       ::setenv("OFFLOAD_DOCA_COMCH", address.c_str(), 1);
       result = doca_ctx_start(server_side_.ctx);

@@ -60,9 +60,12 @@ class Fleet:
                       "--admin", f"unix:{self.folder}/{name}.admin"]
             (self.folder / f"server-{name}").write_text("\n".join(map(str, [*comch, *server])) + "\n")
             (self.folder / f"worker-{name}").write_text("\n".join([*comch, "--backend", "cpu"]) + "\n")
+
+    def start(self):
+        for name in self.names:
             for kind in ("server", "worker"):
                 subprocess.run([self.unit, "old", "start", kind, name], check=True, timeout=PATIENCE)
-        wait_until(lambda: all(self.is_ready(name) for name in names), "all servers are ready")
+        wait_until(lambda: all(self.is_ready(name) for name in self.names), "all servers are ready")
 
     def is_ready(self, name):
         return subprocess.run([*self.ctl.replace("{}", name).split(), "ready"], timeout=PATIENCE, check=False,
@@ -117,6 +120,7 @@ def fleet():
 
     def make(*names):
         made.append(Fleet(names))
+        made[-1].start()
         return made[-1]
 
     yield make
