@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from harness import PATIENCE, wait_until
-from wire import RESPONSE, frame, payloads, reverse
+from wire import RESPONSE, frame, payloads, receive_exactly, reverse
 
 from offload_client import AsyncClient, Client, ConnectionLost, NotOwner
 
@@ -55,9 +55,7 @@ class SlowServer:
         self.connection.settimeout(PATIENCE)
 
     def take(self, request):
-        got = b""
-        while got != frame(request):
-            got += self.connection.recv(len(frame(request)) - len(got))
+        assert receive_exactly(self.connection, len(frame(request))) == frame(request)
 
     def answer(self, response):
         self.connection.sendall(frame(response, RESPONSE))

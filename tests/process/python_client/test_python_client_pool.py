@@ -3,12 +3,13 @@ import signal
 import socket
 import struct
 import threading
+import time
 
 import pytest
 
 from harness import PATIENCE, free_port, needs_cpu_worker, scaled, wait_until
 from test_python_client_owners import SlowServer, in_a_child
-from wire import BadServer, ERROR, RESPONSE, frame, payloads, reverse
+from wire import BadServer, ERROR, RESPONSE, frame, payloads, receive_exactly, reverse
 
 from offload_client import (Client, ConnectFailed, ConnectionLost, NotOwner, Pool, ProtocolError, Refusal,
                             RequestRefused, ResponseTimeout)
@@ -246,10 +247,7 @@ class Breaker:
                 connection.settimeout(PATIENCE)
                 with connection:
                     whole = frame(request)
-                    got = b""
-                    while len(got) < (len(whole) if count is None else count):
-                        got += connection.recv((len(whole) if count is None else count) - len(got))
-                    self.got.append(got)
+                    self.got.append(receive_exactly(connection, len(whole) if count is None else count))
                     if count is None:
                         connection.sendall(frame(response, RESPONSE) if isinstance(response, bytes) else response[0])
                         connection.recv(1)
@@ -311,13 +309,70 @@ def test_a_server_that_breaks_the_protocol_is_not_asked_again():
     breaker.join()
 
 
+class FullQueue:
+    """A listener, and connections that fill its queue, so that no other one is answered until three were accepted."""
+
+    def __enter__(self):
+        self._listener, self._waiting = socket.create_server(("127.0.0.1", 0), backlog=0), []
+        self._listener.settimeout(PATIENCE)
+        self.port = self._listener.getsockname()[1]
+        return self
+
+    def __exit__(self, *_):
+        for each in [self._listener, *self._waiting]:
+            each.close()
+
+    def fill(self):
+        for _ in range(2):
+            self._waiting.append(socket.socket())
+            self._waiting[-1].setblocking(False)
+            self._waiting[-1].connect_ex(("127.0.0.1", self.port))
+
+    def accept(self):
+        return self._listener.accept()[0]
+
+
+def test_reconnection_bounds_each_attempt():
+    """Else the connection to a host that does not answer takes `connect_timeout`."""
+    with FullQueue() as queue, pool_of(1, queue, reconnect_timeout=0.2, connect_timeout=PATIENCE) as pool:
+        def lose():
+            with queue.accept() as connection:
+                receive_exactly(connection, len(frame(b"hello")))
+                queue.fill()
+        server = threading.Thread(target=lose, daemon=True)
+        server.start()
+        begin = time.monotonic()
+        with pytest.raises(ConnectFailed):
+            pool.request(b"hello", idempotent=True)
+        assert time.monotonic() - begin < PATIENCE / 2
+        server.join(PATIENCE)
+
+
+def test_without_limits_it_waits_until_it_is_connected():
+    with FullQueue() as queue, pool_of(1, queue, timeout=None, connect_timeout=None) as pool:
+        queue.fill()
+
+        def answer():
+            time.sleep(0.2)
+            with queue.accept(), queue.accept(), queue.accept() as connection:
+                receive_exactly(connection, len(frame(b"hello")))
+                connection.sendall(frame(b"olleh", RESPONSE))
+        server = threading.Thread(target=answer, daemon=True)
+        server.start()
+        assert pool.request(b"hello") == b"olleh"
+        server.join(PATIENCE)
+
+
 def test_reconnection_has_an_end():
+    """That of the pool, or of the call; else it goes on for PATIENCE."""
+    begin = time.monotonic()
     with pool_of(1, free_port(), reconnect_timeout=0.2) as pool:
         with pytest.raises(ConnectFailed):
             pool.request(b"hello")
     with pool_of(1, free_port(), reconnect_timeout=PATIENCE) as pool:
         with pytest.raises(ConnectFailed):
             pool.request(b"hello", timeout=0.2)
+    assert time.monotonic() - begin < PATIENCE / 2
 
 
 def test_a_forked_process(stage):

@@ -5,7 +5,6 @@ import itertools
 import selectors
 import socket
 import ssl
-import time
 from collections import deque
 from types import TracebackType
 from typing import Any, Deque, Iterable, Iterator, Optional, Type
@@ -14,13 +13,29 @@ from .codec import MAX_MESSAGE_LENGTH, Payload, request_payload
 from .connection import Connection
 from .errors import ConnectFailed, ConnectionLost, OffloadError, ResponseTimeout
 from .exchange import Iteration
-from .settings import PORT, Default, Timeout, limit, split_url
+from .settings import PORT, Deadline, Default, Timeout, limit, split_url
 from .tls import tls_context
 
 # Unsent bytes above which requests() waits for a response before it adds another request.
 MOST_UNSENT = 1 << 20
 # Without a separate descriptor, which a forked process would share.
 Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
+
+
+def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
+    """Tries each address of the name in turn, with a share of the time."""
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    while True:
+        family, kind, protocol, _, address = addresses.pop(0)
+        connected = socket.socket(family, kind, protocol)
+        try:
+            connected.settimeout(deadline.wait(len(addresses) + 1))
+            connected.connect(address)
+            return connected
+        except BaseException as error:
+            connected.close()
+            if not addresses or not isinstance(error, OSError):
+                raise
 
 
 class _Slot:
@@ -66,10 +81,12 @@ class Client:
                  max_response_length: int = MAX_MESSAGE_LENGTH) -> None:
         self.timeout = timeout
         try:
-            connected = socket.create_connection((host, port), connect_timeout)
+            deadline = Deadline(connect_timeout)
+            connected = _connect(host, port, deadline)
             try:
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if tls is not None:
+                    connected.settimeout(deadline.wait())
                     connected = tls.wrap_socket(connected, server_hostname=server_name or host)
             except BaseException:
                 connected.close()
@@ -160,24 +177,24 @@ class Client:
             end = asked[0].end
             error.unsent = end is None or end > self._connection.taken
 
-    def _is_open(self) -> bool:
-        """Whether the connection is there, as far as what the server has sent says."""
+    def _is_usable(self) -> bool:
+        """Whether the next request gets a response, as far as what the server has sent says."""
         with self._connection.use():
             while self._connection.receive():
                 pass
-            return not self._connection.exchange.lost
+            return self._connection.exchange.idle
 
     def _is_idle(self) -> bool:
         return self._connection.exchange.idle
 
     def _wait(self, slot: _Slot, seconds: Optional[float]) -> None:
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = Deadline(seconds)
         while not slot.done():
             if self._connection.exchange.lost:
                 self._connection.exchange.fail(slot.request, slot)
                 return
-            remaining = None if deadline is None else deadline - time.monotonic()
-            if remaining is not None and remaining <= 0:
+            remaining = deadline.left()
+            if remaining == 0:
                 raise ResponseTimeout(f"no response within {seconds} s")
             self._transfer(remaining)
 

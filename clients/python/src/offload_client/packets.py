@@ -1,18 +1,19 @@
 """The client for offload-worker --udp."""
 from __future__ import annotations
 
+import errno
 import os
 import random
 import socket
 import struct
 import sys
-import time
 from types import TracebackType
 from typing import Optional, Type
 
 from .codec import HEADER, FrameDecoder, MessageId, Payload, decode_error, encode_frame, request_payload
 from .errors import (ConnectFailed, ConnectionLost, NotOwner, ProtocolError, RequestRefused,
                      ResponseTimeout)
+from .settings import Deadline
 
 SEQUENCE = struct.Struct(">Q")
 MOST_RECEIVED = 1 << 16
@@ -66,8 +67,7 @@ class PacketClient:
         ResponseTimeout, also if a datagram was lost; RequestRefused; ConnectionLost if the system says
         that nothing receives there; NotOwner; and ValueError if the request does not fit in a datagram."""
         request = request_payload(payload)
-        if len(request) > self._most:
-            raise ValueError(f"a request in a datagram must have at most {self._most} bytes, not {len(request)}")
+        self._check_length(request)
         if os.getpid() != self._process:
             raise NotOwner(f"this client belongs to process {self._process}: make a new one after a fork")
         seconds = self.timeout if timeout is None else timeout
@@ -80,13 +80,16 @@ class PacketClient:
                 if response is not None:
                     return response
         except OSError as error:
+            if error.errno == errno.EMSGSIZE:  # the path has become narrower
+                self._most = self._find_most()
+                self._check_length(request)
             raise ConnectionLost(f"the datagram was not delivered: {error}", (request,)) from error
         raise ResponseTimeout(f"no response within {seconds} s", (request,))
 
     def _receive(self, sequence: bytes, request: bytes, seconds: float) -> Optional[bytes]:
         """None if the response does not come in time. Drops all other datagrams."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
+        deadline = Deadline(seconds)
+        while left := deadline.left():
             self._socket.settimeout(left)
             try:
                 data = self._socket.recv(MOST_RECEIVED)
@@ -105,6 +108,10 @@ class PacketClient:
                 raise RequestRefused(*decode_error(frames[0].payload), (request,))
             return frames[0].payload
         return None
+
+    def _check_length(self, request: bytes) -> None:
+        if len(request) > self._most:
+            raise ValueError(f"a request in a datagram must have at most {self._most} bytes, not {len(request)}")
 
     def _find_most(self) -> int:
         """Returns the longest request. The worker takes no fragments, so none are sent."""

@@ -14,7 +14,7 @@ from .client import Client
 from .codec import Payload, request_payload
 from .errors import (ConnectFailed, ConnectionLost, NotOwner, OffloadError, ProtocolError,
                      ResponseTimeout)
-from .settings import PORT, Default, Timeout, limit, split_url
+from .settings import PORT, Deadline, Default, Timeout, limit, split_url
 from .tls import tls_context
 
 # Pauses between attempts to reconnect, in seconds. The first attempt is made at once.
@@ -53,7 +53,7 @@ class _Permits:
         self._free: Deque[_Permit] = deque(_Permit(self) for _ in range(count))
         self._waiters: Deque[_Waiter] = deque()
 
-    def take(self, deadline: _Deadline) -> Optional[_Permit]:
+    def take(self, deadline: Deadline) -> Optional[_Permit]:
         """None: the deadline has passed."""
         waiter = _Waiter()
         try:
@@ -85,19 +85,6 @@ class _Permits:
                 waiter.permit = permit
                 with contextlib.suppress(RuntimeError):  # it had got one: this one is collected
                     waiter.ready.release()
-
-
-class _Deadline:
-    def __init__(self, seconds: Optional[float]) -> None:
-        self.seconds = seconds
-        self._end = None if seconds is None else time.monotonic() + seconds
-
-    def left(self, most: Optional[float] = None) -> Optional[float]:
-        """Seconds, at least 0 and at most `most`; None: no limit."""
-        if self._end is None:
-            return most
-        left = max(self._end - time.monotonic(), 0)
-        return left if most is None else min(left, most)
 
 
 class Pool:
@@ -154,18 +141,18 @@ class Pool:
         if it is `idempotent`: the server may process it twice. Raises as Client.request() does, and
         ConnectFailed."""
         request = request_payload(payload)
-        deadline = _Deadline(limit(timeout, self.timeout))
-        patience: Optional[_Deadline] = None
+        deadline = Deadline(limit(timeout, self.timeout))
+        patience: Optional[Deadline] = None
         pause = 0.0
         while True:
             try:
-                with self._lend(deadline) as client:
+                with self._lend(deadline, patience) as client:
                     return self._ask(client, request, deadline)
             except OffloadError as error:
                 error.unanswered = (request,)
                 if self._reconnect_timeout is None or self._closed or not _may_repeat(error, idempotent):
                     raise
-                patience = patience or _Deadline(self._reconnect_timeout)
+                patience = patience or Deadline(self._reconnect_timeout)
                 left = deadline.left(patience.left())
                 if not left:
                     raise
@@ -176,27 +163,28 @@ class Pool:
     def client(self, *, timeout: Timeout = Default.TIMEOUT) -> Iterator[Client]:
         """A connection for the calls of a `with` block, for example of requests(). `timeout`: of the
         wait for a free connection. Raises ConnectFailed, ResponseTimeout, ConnectionLost or NotOwner."""
-        with self._lend(_Deadline(limit(timeout, self.timeout))) as client:
+        with self._lend(Deadline(limit(timeout, self.timeout))) as client:
             client.timeout = self.timeout
             yield client
 
     @staticmethod
-    def _ask(client: Client, request: bytes, deadline: _Deadline) -> bytes:
+    def _ask(client: Client, request: bytes, deadline: Deadline) -> bytes:
         try:
             return client.request(request, timeout=deadline.left())
         except ResponseTimeout:
             raise ResponseTimeout(f"no response within {deadline.seconds} s") from None
 
     @contextlib.contextmanager
-    def _lend(self, deadline: _Deadline) -> Iterator[Client]:
+    def _lend(self, deadline: Deadline, patience: Optional[Deadline] = None) -> Iterator[Client]:
         self._check()
         permit = self._permits.take(deadline)
         if permit is None:
             raise ResponseTimeout(f"no connection of the pool was free within {deadline.seconds} s")
         try:
             self._check()
-            client = self._usable() or Client(self._host, self._port, connect_timeout=deadline.left(
-                self._connect_timeout) or SHORTEST_PAUSE, **self._options)
+            most = self._connect_timeout if patience is None else patience.left(self._connect_timeout)
+            client = self._usable() or Client(self._host, self._port, connect_timeout=deadline.left(most),
+                                              **self._options)
             try:
                 yield client
             finally:
@@ -209,7 +197,7 @@ class Pool:
         with contextlib.suppress(IndexError):
             while True:
                 client = self._idle.pop()
-                if client._is_open():
+                if client._is_usable():
                     return client
                 client.close()
         return None

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import enum
+import time
 from typing import Optional, Tuple, Union
 from urllib.parse import urlsplit
 
 PORT = 12345
+SHORTEST_WAIT = 0.001
 
 
 class Default(enum.Enum):
@@ -23,6 +25,26 @@ Timeout = Union[float, None, Default]
 def limit(timeout: Timeout, default: Optional[float]) -> Optional[float]:
     """The seconds of a call; None: for ever."""
     return default if isinstance(timeout, Default) else timeout
+
+
+class Deadline:
+    """The end of a number of seconds; None: never."""
+
+    def __init__(self, seconds: Optional[float]) -> None:
+        self.seconds = seconds
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def left(self, most: Optional[float] = None) -> Optional[float]:
+        """Seconds, at least 0 and at most `most`; None: no limit."""
+        if self._end is None:
+            return most
+        left = max(self._end - time.monotonic(), 0)
+        return left if most is None else min(left, most)
+
+    def wait(self, share: int = 1) -> Optional[float]:
+        """The limit of a wait of a socket that has one part in `share` of what is left: 0 would be none."""
+        left = self.left()
+        return None if left is None else max(left / share, SHORTEST_WAIT)
 
 
 def split_url(url: str) -> Tuple[str, int, bool]:
