@@ -70,9 +70,13 @@ void Handshakes::Client::on_events(std::uint32_t) {
   owner->make_ready(*this);
 }
 
-Handshakes::Handshakes(progress::Engine& engine, OnDone on_done, core::Duration time,
-                       std::size_t most)
-    : engine_(&engine), on_done_(std::move(on_done)), time_(time), most_(most) {}
+Handshakes::Handshakes(progress::Engine& engine, ThreadMetrics& metrics, OnDone on_done,
+                       core::Duration time, std::size_t most)
+    : engine_(&engine),
+      metrics_(&metrics),
+      on_done_(std::move(on_done)),
+      time_(time),
+      most_(most) {}
 
 void Handshakes::add(core::Fd socket, Admission admission) {
   clients_.push_back(std::make_unique<Client>(std::move(socket), std::move(admission), *this));
@@ -175,7 +179,7 @@ void Handshakes::go_on(Client& client) {
 
 void Handshakes::note_failure(const Client& client, HandshakeFailure kind,
                               const std::string& reason) {
-  ++failures_[static_cast<std::size_t>(kind)];
+  metrics_->tls_failures[static_cast<std::size_t>(kind)].add();
   if (!failure_log_.allow(engine_->now())) return;
   core::log_warning(
       "client {}, {}: the TLS handshake failed: {} ({} more like this were not logged)",

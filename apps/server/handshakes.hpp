@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -36,9 +34,10 @@ class Handshakes {
   /// 45.7 KiB of resident memory, measured over 1,000 of them.
   static constexpr std::size_t kMemory = std::size_t{48} * 1024;
 
-  /// `engine` outlives it. A client whose handshake takes longer than `time` is closed. `most`:
-  /// clients at a time.
-  Handshakes(progress::Engine& engine, OnDone on_done, core::Duration time = kTime,
+  /// `engine` and `metrics` outlive it. A client whose handshake takes longer than `time` is
+  /// closed. `most`: clients at a time.
+  Handshakes(progress::Engine& engine, ThreadMetrics& metrics, OnDone on_done,
+             core::Duration time = kTime,
              std::size_t most = std::numeric_limits<std::size_t>::max());
 
   /// For clients that come from now on.
@@ -56,8 +55,6 @@ class Handshakes {
   [[nodiscard]] std::size_t size() const noexcept { return clients_.size(); }
   /// Memory that they take, bytes.
   [[nodiscard]] std::size_t held() const noexcept { return clients_.size() * kMemory; }
-  /// Handshakes that have failed, by HandshakeFailure.
-  [[nodiscard]] const auto& failures() const noexcept { return failures_; }
   void clear() noexcept { clients_.clear(); }
 
  private:
@@ -88,6 +85,7 @@ class Handshakes {
   std::unique_ptr<Client> remove(Client& client);
 
   progress::Engine* engine_;
+  ThreadMetrics* metrics_;
   OnDone on_done_;
   core::Duration time_;
   std::size_t most_;
@@ -96,7 +94,6 @@ class Handshakes {
   core::IntrusiveList<Client, Due> under_way_;  ///< the first to be late in front
   core::IntrusiveList<Client, Due> failed_;     ///< the same
   std::vector<std::unique_ptr<Client>> clients_;
-  std::array<std::uint64_t, kHandshakeFailures.size()> failures_{};
   core::RateLimit failure_log_;
   core::RateLimit limit_log_;
 };

@@ -42,7 +42,7 @@ IoThread::IoThread(const Config& config, std::shared_ptr<comch::WorkerChannel> c
       clients_(engine_, config.limits.max_message_length, config.client_limits,
                *config_.client_memory, *config_.metrics),
       handshakes_(
-          engine_,
+          engine_, *config_.metrics,
           [this](net::Stream stream, Admission admission) {
             add_client(std::move(stream), std::move(admission));
           },
@@ -178,9 +178,6 @@ void IoThread::publish() {
               metrics.transmitted.value(), gone_.load(std::memory_order_relaxed)};
   if (metrics.times.stalls.value() != stalls_) report_stall(before);
   metrics.connections.set(clients_.size() + handshakes_.size());
-  for (std::size_t i = 0; i < handshakes_.failures().size(); ++i) {
-    metrics.tls_failures[i].set(handshakes_.failures()[i]);
-  }
   metrics.responses.set(path_.answered_well());
   const std::uint64_t awaited = path_.requester().awaited();
   metrics.in_flight.set(awaited);

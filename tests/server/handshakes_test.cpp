@@ -51,7 +51,8 @@ class HandshakesTest : public testing::Test {
   const TlsContext client_context_ = TlsContext::psk_client(key_);
   std::vector<net::Stream> done_;
   progress::Engine engine_;
-  Handshakes handshakes_{engine_, [this](net::Stream stream, const Admission&) {
+  ThreadMetrics metrics_;
+  Handshakes handshakes_{engine_, metrics_, [this](net::Stream stream, const Admission&) {
                            done_.push_back(std::move(stream));
                          }};
   std::array<std::byte, 100> room_{};
@@ -105,7 +106,7 @@ TEST_F(HandshakesTest, SourcesTakeTurns) {
 TEST_F(HandshakesTest, TheSourceThatHasTheMostMakesRoom) {
   const support::LogCapture log;
   const std::uint64_t limited = net::limited_sources.count(net::Door::tls);
-  Handshakes few{engine_, [](net::Stream, const Admission&) {}, Handshakes::kTime, 4};
+  Handshakes few{engine_, metrics_, [](net::Stream, const Admission&) {}, Handshakes::kTime, 4};
   few.set_context(TlsContext::psk_server({key_}));
   std::vector<core::Fd> flood;
   const core::Fd first = add(few, "10.0.0.2");
@@ -125,7 +126,7 @@ TEST_F(HandshakesTest, TheSourceThatHasTheMostMakesRoom) {
 
 // Its peer has done its part, and waits for this end.
 TEST_F(HandshakesTest, OneThatIsReadyMakesRoomAfterThoseThatWaitForTheirPeer) {
-  Handshakes few{engine_, [](net::Stream, const Admission&) {}, Handshakes::kTime, 2};
+  Handshakes few{engine_, metrics_, [](net::Stream, const Admission&) {}, Handshakes::kTime, 2};
   few.set_context(TlsContext::psk_server({key_}));
   const core::Fd ready = add(few, "10.0.0.1");
   const core::Fd silent = add(few, "10.0.0.1");
@@ -191,7 +192,7 @@ TEST_F(HandshakesTest, OneThatWaitsHasADeadline) {
 
 TEST_F(HandshakesTest, OneThatDoesNotGoOnIsClosed) {
   const support::LogCapture log;
-  Handshakes hasty{engine_, [](net::Stream, const Admission&) { ADD_FAILURE(); },
+  Handshakes hasty{engine_, metrics_, [](net::Stream, const Admission&) { ADD_FAILURE(); },
                    std::chrono::milliseconds(20)};
   hasty.set_context(TlsContext::psk_server({key_}));
   auto [here, there] = net::TlsPair::make_sockets();
