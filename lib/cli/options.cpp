@@ -199,7 +199,7 @@ std::optional<Leave> CommandLine::parse(int argc, const char* const* argv) {
   } catch (const CLI::FileError& error) {
     // "server.toml was not readable (missing?)"
     const std::string text = error.what();
-    return refuse("--config: " + text.substr(0, text.find(" (")) +
+    return refuse("--config: " + text.substr(0, text.rfind(" (")) +
                   ": it does not exist, or this user may not read it");
   } catch (const CLI::ArgumentMismatch& error) {
     // "--config: 1 required FILE missing"

@@ -205,7 +205,7 @@ TEST_F(WorkerTest, LeavesOnceTheServerLetsItGo) {
 
 TEST_F(WorkerTest, LeavesAfterItsTimeLimitWithoutTheServersWord) {
   lets_go_ = false;
-  options_.shutdown_timeout = core::seconds(1);
+  options_.shutdown_timeout = 2 * support::kBound;
   serve();
   start();
   ASSERT_TRUE(attaches());
@@ -304,6 +304,18 @@ TEST_F(WorkerTest, SaysWhyNoServerLetItIn) {
             std::string::npos)
       << text;
   EXPECT_TRUE(text.ends_with("; start it, or correct --comch")) << text;
+}
+
+TEST_F(WorkerTest, AnAddressThatDoesNotAnswerIsNamed) {
+  const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 0);
+  const net::SocketAddress address = net::local_address(listener.get());
+  // The queue is full, so another connection gets no answer.
+  const std::array waiting{net::start_connect(address), net::start_connect(address)};
+  options_.comch = "tcp:" + address.to_string();
+  options_.comch_security.insecure = true;
+  options_.connect_timeout = std::chrono::milliseconds(50);
+  start();
+  EXPECT_TRUE(failure().ends_with(": Connection timed out; start it, or correct --comch"));
 }
 
 TEST_F(WorkerTest, AReasonIsLoggedOnceWhileItIsTheSame) {

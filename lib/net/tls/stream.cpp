@@ -274,10 +274,11 @@ std::string TlsStream::describe_error() {
       peer_speaks_http_ = true;
       return "the peer speaks HTTP and does not use TLS";
     case SSL_R_WRONG_VERSION_NUMBER:
-      ::ERR_clear_error();
       // A later record with another version is no answer of a peer without TLS.
       peer_is_plain_ =
           ::SSL_is_server(ssl_.get()) == 0 || ::BIO_number_written(::SSL_get_wbio(ssl_.get())) == 0;
+      if (!peer_is_plain_) break;
+      ::ERR_clear_error();
       return "the peer does not use TLS";
     case SSL_R_UNEXPECTED_EOF_WHILE_READING:
       ::ERR_clear_error();

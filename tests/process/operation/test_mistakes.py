@@ -140,7 +140,7 @@ MISTAKES = [
     (WORKER, "--comch tcp:127.0.0.1:{closed} --insecure --connect-timeout 0.1s --backend cpu", 1, [
         "127.0.0.1:{closed}", "Connection refused", "start it, or correct --comch"]),
     (WORKER, "--comch tcp:server.invalid:7000 --insecure --connect-timeout 0.1s --backend cpu", 1, [
-        "cannot resolve 'server.invalid'", "start it, or correct --comch"]),
+        "cannot resolve 'server.invalid'", "correct it, or use an address"]),
     (SERVER, "--comch unix:{long}", 2, ["has a path longer than 107 bytes"]),
     (SERVER, "--comch unix:{missing}/comch.sock", 1, ["{missing}/comch.sock", "No such file or directory"]),
     (SERVER, "--comch tcp:127.0.0.1:0", 1, ["tcp:127.0.0.1:0 requires a key (--comch-key-file)", "--insecure"]),

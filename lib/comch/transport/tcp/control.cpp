@@ -23,9 +23,7 @@ core::TimePoint end_of_step(core::TimePoint until) {
 core::Fd connect_socket(const net::SocketAddress& to, const std::string& action,
                         core::TimePoint until) {
   core::Fd fd = net::start_connect(to);
-  if (!wait_for(POLLOUT, fd.get(), until)) {
-    throw Error(ErrorCode::timed_out, action + ": no answer");
-  }
+  if (!wait_for(POLLOUT, fd.get(), until)) core::throw_errno(action, ETIMEDOUT);
   if (const int error = net::connect_result(fd.get()); error != 0) core::throw_errno(action, error);
   net::set_dead_peer_timeout(fd.get(), kDeadPeerTimeout);
   return fd;
