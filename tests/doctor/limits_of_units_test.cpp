@@ -71,6 +71,16 @@ TEST_F(LimitsOfUnits, WithoutSystemdTheProcessesThenTheFilesThenTheShell) {
   EXPECT_EQ(open_files(), "4096 at most (offload-worker, /proc/12/limits)");
 }
 
+TEST_F(LimitsOfUnits, AFileMayHaveUnitsAndShares) {
+  machine_.write("/etc/systemd/system/offload-server@.service",
+                 "[Service]\nMemoryMax=128M\nTasksMax=50%\nLimitMEMLOCK=1M\n\n[Service]\n"
+                 "LimitMEMLOCK=64M\n");
+  const auto holder = limit_holders(machine_.tree(), "").front();
+  EXPECT_TRUE(check_memory(machine_.tree(), holder).front().found.starts_with("128 MiB at most"));
+  EXPECT_TRUE(check_threads(machine_.tree(), holder).front().found.starts_with("unknown"));
+  EXPECT_TRUE(check_locked_memory(machine_.tree(), holder).front().found.starts_with("65536 KiB"));
+}
+
 TEST_F(LimitsOfUnits, TheControlGroupIsThatOfTheProcess) {
   machine_.write("/proc/self/mountinfo",
                  "35 25 0:31 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n");

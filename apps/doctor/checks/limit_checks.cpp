@@ -26,18 +26,23 @@ struct Limit {
   std::string source;
 };
 
-/// The value of a unit's setting: "infinity", "1048576", or "1024:524288" (the soft and the hard
-/// limit, systemd.exec(5)).
+/// The value of a unit's setting: "infinity", "1048576", "64M", or "1024:524288" (the soft and the
+/// hard limit, systemd.exec(5)). Nothing for a share of the machine, such as "50%".
 std::optional<std::uint64_t> parse_setting(const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string hard = colon == std::string::npos ? text : text.substr(colon + 1);
   if (hard == "infinity") return core::kUnlimited;
-  return core::parse_number<std::uint64_t>(hard);
+  return core::parse_size(hard);
 }
 
 std::optional<std::uint64_t> setting_of(const LimitHolder& holder, const char* name) {
   const auto found = holder.settings.find(name);
   return found == holder.settings.end() ? std::nullopt : parse_setting(found->second);
+}
+
+/// Whether a unit that does not run has the setting in a form that is not read.
+bool is_unclear(const LimitHolder& holder, const char* name) {
+  return holder.process.empty() && holder.settings.contains(name) && !setting_of(holder, name);
 }
 
 /// The hard limit of a resource: of the process that runs, else of the unit.
@@ -106,7 +111,9 @@ std::vector<LimitHolder> limit_holders(const Tree& tree, const std::string& unit
       // Sections are apart by empty lines, too.
       LimitHolder holder{std::string(folder) + unit + "; no instance is loaded", ""};
       std::istringstream lines(*text);
-      while (lines) holder.settings.merge(settings_in(lines));
+      while (lines) {
+        for (auto& [name, value] : settings_in(lines)) holder.settings[name] = value;
+      }
       holders.push_back(std::move(holder));
       break;
     }
@@ -144,6 +151,7 @@ Findings check_locked_memory(const Tree& tree, const LimitHolder& holder) {
 }
 
 Findings check_memory(const Tree& tree, const LimitHolder& holder) {
+  if (is_unclear(holder, "MemoryMax")) return {unknown("memory", holder)};
   const auto limit =
       lowest_of(holder, "MemoryMax", core::memory_limits(tree.root(), holder.process));
   if (!limit) return {{Severity::good, "memory", with_holder("no limit", holder)}};
@@ -156,6 +164,7 @@ Findings check_memory(const Tree& tree, const LimitHolder& holder) {
 }
 
 Findings check_threads(const Tree& tree, const LimitHolder& holder) {
+  if (is_unclear(holder, "TasksMax")) return {unknown("threads", holder)};
   const auto limit =
       lowest_of(holder, "TasksMax", core::thread_limits(tree.root(), holder.process));
   if (!limit) return {{Severity::good, "threads", with_holder("no limit", holder)}};
