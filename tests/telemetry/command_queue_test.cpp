@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/log.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 
 namespace offload::telemetry {
@@ -61,13 +62,13 @@ TEST(CommandQueue, AtTheEndOfTheProgramNobodyWaits) {
 
 TEST(CommandQueue, WhoWaitsAtTheEndOfTheProgramIsToldSo) {
   std::atomic<bool> waits{false};
-  CommandQueue queue([&] { waits = true; }, std::chrono::hours(1));
+  CommandQueue queue([&] { waits = true; }, 2 * support::kBound);
   std::thread asker([&] {
     const auto result = queue.ask({"name", ""});
     EXPECT_EQ(result.status, Status::refused);
     EXPECT_EQ(result.text, "the program is shutting down");
   });
-  while (!waits) std::this_thread::yield();
+  EXPECT_TRUE(support::eventually([&] { return waits.load(); }));
   queue.close();
   asker.join();
   queue.carry_out([](const AdminCommand&) -> CommandResult {

@@ -218,7 +218,7 @@ def test_send(packets):
     server.settimeout(LIMIT)
     with server:
         program = packets("send", "--from", f"{ADDRESS}:6000", "--to", f"{PEER}:5000", "--to-mac",
-                          link_of(THERE, "x1")["address"], "--size", "64,200", "--rate", "400", "-n", "200")
+                          link_of(THERE, "x1")["address"], "--size", "64,200", "--rate", "100", "-n", "200")
         begin = time.monotonic()
         for i in range(200):
             message, sender = server.recvfrom(4096)
