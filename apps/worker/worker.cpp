@@ -60,7 +60,7 @@ bool may_come(const Error& error) {
          error.code() == ErrorCode::timed_out || error.code() == ErrorCode::connection_aborted;
 }
 
-/// Whether there is no server at the address. (A name that is unknown has its own advice.)
+/// Returns whether there is no server at the address. (A name that is unknown has its own advice.)
 bool is_absent(const Error& error) {
   return error.code() == ErrorCode::not_connected || error.system_errno() == ENOENT ||
          error.system_errno() == ETIMEDOUT;

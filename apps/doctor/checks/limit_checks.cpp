@@ -40,7 +40,7 @@ std::optional<std::uint64_t> setting_of(const LimitHolder& holder, const char* n
   return found == holder.settings.end() ? std::nullopt : parse_setting(found->second);
 }
 
-/// Whether a unit that does not run has the setting in a form that is not read.
+/// Returns whether a unit that does not run has the setting in a form that is not read.
 bool is_unclear(const LimitHolder& holder, const char* name) {
   return holder.process.empty() && holder.settings.contains(name) && !setting_of(holder, name);
 }

@@ -42,7 +42,7 @@ class Deadline:
         return left if most is None else min(left, most)
 
     def wait(self, share: int = 1) -> Optional[float]:
-        """The limit of a wait of a socket that has one part in `share` of what is left: 0 would be none."""
+        """The limit of a wait of a socket that may use one part in `share` of the time that is left: 0 would mean no limit."""
         left = self.left()
         return None if left is None else max(left / share, SHORTEST_WAIT)
 
