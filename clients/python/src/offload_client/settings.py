@@ -42,7 +42,8 @@ class Deadline:
         return left if most is None else min(left, most)
 
     def wait(self, share: int = 1) -> Optional[float]:
-        """The limit of a wait of a socket that may use one part in `share` of the time that is left: 0 would mean no limit."""
+        """The limit of a wait of a socket that may use one part in `share` of the time that is left.
+        Never 0, which would mean that it does not wait at all."""
         left = self.left()
         return None if left is None else max(left / share, SHORTEST_WAIT)
 
