@@ -43,7 +43,7 @@ class Deadline:
 
     def wait(self, share: int = 1) -> Optional[float]:
         """The limit of a wait of a socket that may use one part in `share` of the time that is left.
-        Never 0, which would mean that it does not wait at all."""
+        At least SHORTEST_WAIT, as a socket takes 0 for "do not wait"."""
         left = self.left()
         return None if left is None else max(left / share, SHORTEST_WAIT)
 
