@@ -310,7 +310,7 @@ def test_a_server_that_breaks_the_protocol_is_not_asked_again():
 
 
 class FullQueue:
-    """A listener, and connections that fill its queue, so that no other one is answered until they leave."""
+    """A listener, and connections that fill its queue, so that no other one is answered until they close."""
 
     def __enter__(self):
         self._listener, self._waiting = socket.create_server(("127.0.0.1", 0), backlog=0), []
@@ -319,10 +319,10 @@ class FullQueue:
         return self
 
     def __exit__(self, *_):
-        self.leave()
+        self.clear()
         self._listener.close()
 
-    def leave(self):
+    def clear(self):
         for each in self._waiting:
             each.close()
 
@@ -364,7 +364,7 @@ def test_without_limits_it_waits_until_it_is_connected():
 
         def answer():
             time.sleep(0.2)
-            queue.leave()
+            queue.clear()
             with queue.accept() as connection:
                 receive_exactly(connection, len(frame(b"hello")))
                 connection.sendall(frame(b"olleh", RESPONSE))
