@@ -35,10 +35,11 @@ OFFLOAD_HOST_DEVICE constexpr std::uint32_t batch_table(std::uint32_t count) {
   return count * static_cast<std::uint32_t>(sizeof(std::uint16_t));
 }
 
-/// Returns whether a header may have these values: one message (`count` 0) or a batch.
-OFFLOAD_HOST_DEVICE constexpr bool is_valid_content(const ChannelLayout& layout,
-                                                    std::uint32_t length, std::uint32_t count) {
-  if (count == 0) return length <= layout.max_request;
+/// Returns whether a header may have these values: one message (`count` 0) of at most `longest`
+/// bytes, or a batch.
+OFFLOAD_HOST_DEVICE constexpr bool is_valid_content(std::uint32_t longest, std::uint32_t length,
+                                                    std::uint32_t count) {
+  if (count == 0) return length <= longest;
   return count <= kMaxBatchCount && length <= kMaxBatchContent && batch_table(count) <= length;
 }
 

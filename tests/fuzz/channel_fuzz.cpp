@@ -54,7 +54,8 @@ void serve_all(const kernels::ChannelView& channel, std::uint64_t start, Service
         kernels::serve(kernels::SingleLane{}, channel, start + i, service, staging);
     if (outcome == Outcome::nothing) continue;
     const Packet header = kernels::load_packet(channel.request(start + i).packets);
-    const bool valid = kernels::is_valid_content(channel.layout, header.data[0], header.data[2]);
+    const bool valid =
+        kernels::is_valid_content(channel.layout.max_request, header.data[0], header.data[2]);
     require(valid || outcome == Outcome::refused, "what is malformed is refused");
     require(header.data[2] != 0 || valid == (outcome == Outcome::answered),
             "a message is refused for its length alone");

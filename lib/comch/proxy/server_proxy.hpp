@@ -44,7 +44,7 @@ class ServerProxy final : public ChannelLink, DataHandler {
     // A header that the server's end would refuse is a failure of the request, not of the
     // connection.
     if (response.status != kernels::ResponseStatus::ok ||
-        !kernels::is_valid_content(slots_.view().layout, length, response.count)) {
+        !kernels::is_valid_content(slots_.view().layout.max_length, length, response.count)) {
       constexpr auto kFailed = static_cast<std::uint16_t>(kernels::ResponseStatus::bad_length);
       return connection_->post_send({response.sequence, 0, 0, kFailed}, nullptr);
     }

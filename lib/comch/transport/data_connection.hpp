@@ -77,7 +77,10 @@ class DataConnection {
  protected:
   DataConnection(DataHandler& handler, const kernels::ChannelLayout& layout,
                  std::uint32_t initial_credits)
-      : handler_(&handler), layout_(layout), initial_credits_(initial_credits) {}
+      : handler_(&handler),
+        layout_(layout),
+        longest_(initial_credits == 0 ? layout.max_length : layout.max_request),
+        initial_credits_(initial_credits) {}
 
   void fail(std::string_view reason) noexcept {
     fail_with([&] { return std::string(reason); });
@@ -114,14 +117,14 @@ class DataConnection {
   /// Returns whether the peer may send a content with this header now. False: the connection has
   /// failed.
   bool check(const protocol::DataHeader& header) {
-    if (!kernels::is_valid_content(layout_, header.length, header.count)) {
+    if (!kernels::is_valid_content(longest_, header.length, header.count)) {
       fail_with([&] {
-        return header.count == 0 ? "the peer sent a message of " + std::to_string(header.length) +
-                                       " bytes, over the " + std::to_string(layout_.max_length) +
-                                       " of the channel"
-                                 : "the peer sent " + std::to_string(header.length) +
-                                       " bytes, which are not a batch of " +
-                                       std::to_string(header.count) + " messages";
+        return header.count == 0
+                   ? "the peer sent a message of " + std::to_string(header.length) +
+                         " bytes, over the " + std::to_string(longest_) + " of the channel"
+                   : "the peer sent " + std::to_string(header.length) +
+                         " bytes, which are not a batch of " + std::to_string(header.count) +
+                         " messages";
       });
     } else if (header.sequence != received_ || !peer_has_credit()) {
       fail("the peer sent a message that is not due");
@@ -137,6 +140,7 @@ class DataConnection {
  private:
   DataHandler* handler_;
   kernels::ChannelLayout layout_;
+  std::uint32_t longest_;  ///< bytes of a message of the peer; that of a server sends responses
   std::uint32_t initial_credits_;
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;

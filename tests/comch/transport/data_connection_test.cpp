@@ -13,7 +13,7 @@ using protocol::DataHeader;
 class Rules final : public DataConnection {
  public:
   Rules(DataHandler& handler, std::uint32_t initial_credits)
-      : DataConnection(handler, kernels::make_layout(4, 100), initial_credits) {}
+      : DataConnection(handler, kernels::make_layout(4, 100, 300), initial_credits) {}
 
   void post_send(const DataHeader&, const std::byte*) noexcept override {}
   using DataConnection::check;
@@ -67,6 +67,14 @@ TEST_F(DataConnectionRules, LengthsAreTheChannels) {
   EXPECT_FALSE(worker_.receive(1, 101));
   EXPECT_EQ(*worker_.failure(),
             "the peer sent a message of 101 bytes, over the 100 of the channel");
+}
+
+TEST_F(DataConnectionRules, ResponsesMayBeLongerThanEveryRequest) {
+  server_.complete_sends(2);
+  EXPECT_TRUE(server_.receive(0, 300));
+  EXPECT_FALSE(server_.receive(1, 301));
+  EXPECT_EQ(*server_.failure(),
+            "the peer sent a message of 301 bytes, over the 300 of the channel");
 }
 
 // The connection only checks that the batch's table fits; the reader checks the rest.

@@ -124,9 +124,9 @@ def test_responses_that_are_too_long_are_refused_before_they_are_sent(stage):
 
 
 @on_a_cpu
-@pytest.mark.parametrize("longest", [356, 4000])
-def test_responses_may_be_longer_than_requests_if_the_server_says_so(stage, longest):
-    server = stage.server("--service", "shifted", "--max-response-length", longest)
+@pytest.mark.parametrize("longest, options", [(356, []), (4000, []), (356, ["--max-message-length", 256])])
+def test_responses_may_be_longer_than_requests_if_the_server_says_so(stage, longest, options):
+    server = stage.server("--service", "shifted", "--max-response-length", longest, *options)
     stage.worker(*module("test_shifted"), "--service-option", "longer=100")
     server.wait_until_listening()
     requests = [bytes([i % 200]) * (i % 257) for i in range(scaled(2000))]
