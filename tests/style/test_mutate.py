@@ -25,9 +25,14 @@ PRESETS = {"version": 6, "configurePresets": [{
     "cacheVariables": {"CMAKE_BUILD_TYPE": "RelWithDebInfo"}}]}
 HEADER = """#pragma once
 #include <array>
+#include <string>
 constexpr int kMost = 9;
 static_assert(kMost > 8);
-inline void log_info(const char*, int) {}
+struct Log {
+  Log& operator()(const char*, const std::string&) { return *this; }
+  Log& operator()(const char*, int) { return *this; }
+};
+inline Log log_info;
 struct Version {
   int number;
   friend bool operator<(Version a, Version b) { return a.number < b.number; }
@@ -42,6 +47,7 @@ CODE = """#include "tiny/tiny.hpp"
 // A comment: 1 + 1.
 int limited(int value) {
   log_info("the value is", value + 71);
+  log_info("as text", std::to_string(value + 81));
   std::array<int, 5> table{};
   for (int i = 0; i < 5; ++i) table[i] = i;
   if (value > kMost) return kMost;
@@ -105,8 +111,8 @@ def mutants(tree):
 def test_survivors_are_found_and_others_counted(tree):
     status, output = mutate(tree, "lib/tiny", "--results", str(tree / "build/results"))
     assert status == 0, output
-    assert "lib/tiny/tiny.cpp:7: survived (relational)\n" + SURVIVOR in output
-    assert ("lib/tiny/tiny.cpp:14: survived (arithmetic, not reached)\n- return value * 4;\n+ return value / 4;\n") in output
+    assert "lib/tiny/tiny.cpp:8: survived (relational)\n" + SURVIVOR in output
+    assert ("lib/tiny/tiny.cpp:15: survived (arithmetic, not reached)\n- return value * 4;\n+ return value / 4;\n") in output
     results = [json.loads(line) for line in (tree / "build/results").read_text().splitlines()]
     killed = {result["after"]: result["by"] for result in results if result["outcome"] in ("killed", "timeout")}
     assert killed["return value - table[3] - 3;"] == "tiny_test Tiny.Limits"
@@ -123,7 +129,8 @@ def test_what_does_not_compile_is_dropped_and_some_code_is_not_mutated(tree):
     found = [mutant["after"] for mutant in mutants(tree)]
     assert "return a <= b;" not in found  # Version has no such operator
     assert not any(text in after for after in found
-                   for text in ("static_assert", "comment", "value + 72", "value - 71", "array<", "kMost = "))
+                   for text in ("static_assert", "comment", "value + 72", "value - 71", "value - 81", "array<", "kMost = "))
+    assert not any("log_info" in mutant["before"] for mutant in mutants(tree))
     assert "for (int i = 0; i < 5; ++i) ;" in found
 
 
@@ -156,7 +163,7 @@ def test_only_changed_lines_are_mutated(tree):
     status, output = mutate(tree, "--build-only", "--since", "HEAD")
     code.write_text(CODE)
     assert status == 0, output
-    assert {mutant["line"] for mutant in mutants(tree)} == {14}
+    assert {mutant["line"] for mutant in mutants(tree)} == {15}
 
 
 @pytest.mark.parametrize("arguments, words", [
