@@ -63,7 +63,6 @@ Engine::Engine(Duration spin, EngineTimes* times)
       events_(kEventsAtOnce) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;  // edge-triggered: it need not be read
-  event.data.ptr = nullptr;
   check_errno(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event), "epoll_ctl");
 }
 
@@ -134,7 +133,6 @@ void Engine::read_clock(Duration waited) noexcept {
   // immediately.
   run_time_ += std::max(waited - late, Duration{});
   uncounted_ = kLongestDelay;  // where each turn is late, limits come all the same
-  turns_to_look_ = 0;
 }
 
 /// The last turn ends, as this one begins.
@@ -221,14 +219,10 @@ bool Engine::sleep(TimePoint deadline) {
 }
 
 bool Engine::poll_all() {
-  bool worked = false;
   Pollable* const first = active_.front();
   // After a poll that threw, the remaining elements are in the other list.
-  if (first != nullptr && active_.next(*first) == nullptr && to_poll_.empty()) {
-    worked = first->poll();  // it alone, where it is
-  } else {
-    worked = poll_active();
-  }
+  const bool is_alone = first != nullptr && active_.next(*first) == nullptr && to_poll_.empty();
+  bool worked = is_alone ? first->poll() : poll_active();  // it alone, where it is
   for (Pollable* pollable : pollables_) worked = pollable->poll() || worked;
   return worked;
 }
@@ -275,9 +269,7 @@ bool Engine::take_events(Duration timeout) {
     if (event.data.ptr != nullptr)
       static_cast<EventHandler*>(event.data.ptr)->on_events(event.events);
   }
-  const bool worked = event_count_ != 0;
-  event_count_ = 0;
-  return worked;
+  return event_count_ != 0;
 }
 
 Expecting Engine::expecting() {

@@ -36,6 +36,7 @@ class FakeContext final : public Context {
   using Context::complete;
   using Context::first_in_flight;
   using Context::request_turn;
+  using Context::retire;
   using Context::started;
   using Context::stopped;
 
@@ -51,6 +52,7 @@ class FakeContext final : public Context {
 
   std::function<void(FakeTask&)> on_take;
   std::function<void(FakeTask&)> on_complete;
+  std::function<void()> on_stopping;
 
   // The calls so far.
   int submissions = 0;
@@ -59,6 +61,7 @@ class FakeContext final : public Context {
   int polls = 0;
   int starts = 0;
   int stops = 0;
+  int* abandons = nullptr;  ///< outlives it
 
  private:
   Step on_start() override {
@@ -68,6 +71,7 @@ class FakeContext final : public Context {
   }
   Step on_stop() noexcept override {
     ++stops;
+    if (on_stopping) on_stopping();
     return stop_takes_time ? Step::in_progress : Step::done;
   }
   core::Status on_submit(Task& task) noexcept override {
@@ -77,6 +81,9 @@ class FakeContext final : public Context {
     taken.push_back(fake.number);
     if (on_take) on_take(fake);
     return {};
+  }
+  void on_abandon() noexcept override {
+    if (abandons != nullptr) ++*abandons;
   }
   void on_flush() noexcept override { ++flushes; }
   bool on_poll(std::size_t most) override {

@@ -268,12 +268,18 @@ TEST_F(ContextTest, StopWithinALimitRunsTurnsUntilItHasStopped) {
 struct Early {
   explicit Early(Engine& engine) {
     context->connect(engine);
+    context->set_state_callback(
+        [](Context&, State, State to, void* names) {
+          static_cast<Lines*>(names)->emplace_back(name_of(to));
+        },
+        &states);
     pool.emplace(*context, 2, outcomes.callbacks());
     context->start();
     EXPECT_TRUE(context->submit(*pool->allocate()).ok());
     EXPECT_TRUE(context->submit(*pool->allocate()).ok());
   }
   Outcomes outcomes;
+  Lines states;  ///< each that it has taken
   std::unique_ptr<FakeContext> context = std::make_unique<FakeContext>("early");
   std::optional<TaskPool<FakeTask>> pool;
 };
@@ -286,6 +292,7 @@ TEST(ContextThatEnds, LogsAndFailsWhatIsInFlight) {
   EXPECT_EQ(early.outcomes.all, (Lines{"0 shutdown", "0 shutdown"}));
   EXPECT_TRUE(log.has(
       "error: context 'early' is destroyed while the context is running, with 2 tasks in flight"));
+  EXPECT_EQ(early.states, (Lines{"starting", "running", "stopping", "idle"}));
   engine.progress();
 }
 
@@ -294,23 +301,45 @@ TEST(ContextThatEnds, IsAskedToStopIfItSaysSo) {
     const support::LogCapture log;
     Engine engine;
     Early early(engine);
+    int abandons = 0;
     early.context->ends_itself = true;
+    early.context->abandons = &abandons;
     early.context->stop_takes_time = takes_time;
     early.context.reset();
     EXPECT_EQ(early.outcomes.all, (Lines{"0 shutdown", "0 shutdown"}));
+    EXPECT_EQ(early.states, (Lines{"starting", "running", "stopping", "idle"}));
+    EXPECT_EQ(abandons, takes_time ? 1 : 0) << "what takes time is given up";
     EXPECT_EQ(log.text(),
               "error: context 'early' is destroyed while the context is running, with 2 tasks in "
               "flight\n");
   }
 }
 
-TEST(ContextThatEnds, SaysNothingIfItIsIdle) {
+TEST(ContextThatEnds, MayHaveStoppedBeforeItIsAbandoned) {
   const support::LogCapture log;
   Engine engine;
   Early early(engine);
-  early.context->stop();
+  int abandons = 0;
+  early.context->ends_itself = early.context->stop_takes_time = true;
+  early.context->abandons = &abandons;
+  early.context->on_stopping = [context = early.context.get()] { context->stopped(); };
   early.context.reset();
-  EXPECT_EQ(log.text(), "");
+  EXPECT_EQ(early.states, (Lines{"starting", "running", "stopping", "idle"}));
+  EXPECT_EQ(abandons, 0);
+}
+
+TEST(ContextThatEnds, SaysNothingIfItIsIdle) {
+  for (const bool itself : {false, true}) {
+    const support::LogCapture log;
+    Engine engine;
+    Early early(engine);
+    early.context->ends_itself = itself;
+    early.context->stop();
+    early.states.clear();
+    early.context.reset();
+    EXPECT_EQ(log.text(), "");
+    EXPECT_EQ(early.states, Lines{});
+  }
 }
 
 TEST(ContextThatEnds, MayBeStoppingAlready) {
@@ -321,6 +350,7 @@ TEST(ContextThatEnds, MayBeStoppingAlready) {
   early.context->stop();
   early.context.reset();
   EXPECT_EQ(early.outcomes.all.size(), 2U);
+  EXPECT_EQ(early.states, (Lines{"starting", "running", "stopping", "idle"}));
   EXPECT_TRUE(log.has("is destroyed while the context is stopping"));
 }
 

@@ -206,6 +206,38 @@ TEST(Contexts, ThatAreIdleArePolledNeverHoweverManyThereAre) {
   for (auto& context : contexts) context->stop();
 }
 
+TEST_F(ContextTest, ATaskThatIsRetiredEndsWithoutItsCallback) {
+  context_.start();
+  FakeTask& first = submit();
+  FakeTask& second = submit();
+  context_.retire(first);
+  EXPECT_EQ(first.state(), Task::State::done);
+  EXPECT_TRUE(first.status().ok());
+  EXPECT_EQ(context_.in_flight(), 1U);
+  EXPECT_EQ(context_.first_in_flight(), &second);
+  EXPECT_EQ(outcomes_.all, Lines{});
+  EXPECT_TRUE(context_.submit(first).ok()) << "it can be submitted again";
+  EXPECT_EQ(context_.in_flight(), 2U);
+}
+
+TEST(Contexts, ATurnOnRequestIsBoundedAndTellsOfItsWork) {
+  Engine engine;
+  FakeContext context("told", Context::Turns::on_request);
+  context.connect(engine);
+  Outcomes outcomes;
+  TaskPool<FakeTask> pool(context, 200, outcomes.callbacks());
+  context.start();
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(context.submit(*pool.allocate()).ok());
+  context.completions = 200;
+  context.request_turn();
+  EXPECT_TRUE(engine.progress());
+  EXPECT_EQ(outcomes.all.size(), Context::kCompletionsAtOnce);
+  context.completions = 0;
+  context.request_turn();
+  EXPECT_FALSE(engine.progress());
+  context.stop();
+}
+
 TEST(Contexts, ThatOthersTellAreAskedForTurnsOnRequest) {
   Engine engine;
   FakeContext context("told", Context::Turns::on_request);

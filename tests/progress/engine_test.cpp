@@ -1,13 +1,21 @@
 #include "progress/engine.hpp"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <thread>
 
 #include "core/error.hpp"
 #include "tests/progress/engine_fixture.hpp"
+#include "tests/support/child_process.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace offload::progress {
@@ -30,6 +38,66 @@ TEST(Engine, ADeadlineInThePastIsNoSleep) {
   Engine engine;
   EXPECT_FALSE(engine.run_once(TimePoint{}));
   EXPECT_FALSE(engine.run_once(in(-1h)));
+}
+
+// epoll_wait counts in milliseconds.
+TEST(Engine, SleepsForLessThanAMillisecond) {
+  Engine engine;
+  EXPECT_TRUE(support::eventually([&] {
+    const auto begin = Clock::now();
+    EXPECT_FALSE(engine.run_once(in(100us)));
+    return Clock::now() - begin < 1ms;
+  }));
+}
+
+/// Has epoll_pwait2 fail with `errnum` in this process from now on, as before Linux 5.11 and in
+/// containers: seccomp(2).
+bool deny_precise_waits(unsigned errnum) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (errnum & SECCOMP_RET_DATA)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/// Returns the step at which an engine whose kernel has no epoll_pwait2 does not do as others do; 0
+/// if it does.
+int sleep_without_precise_waits(unsigned errnum) {
+  if (!deny_precise_waits(errnum)) return 1;
+  Engine engine;
+  Signal signal(engine);
+  for (int i = 1; i <= 2; ++i) {
+    const auto begin = Clock::now();
+    if (engine.run_once(begin + 1500us)) return 2;
+    if (Clock::now() - begin < 1500us) return 3;
+    signal.raise();
+    if (!engine.run_once(kNoDeadline)) return 4;
+    if (signal.events != i) return 5;
+  }
+  return 0;
+}
+
+TEST(Engine, SleepsWhereTheKernelHasNoPreciseWait) {
+  for (const unsigned errnum : {unsigned{ENOSYS}, unsigned{EPERM}}) {
+    support::ChildProcess child([&](int) { return sleep_without_precise_waits(errnum); });
+    const int status = child.wait();
+    EXPECT_TRUE(WIFEXITED(status)) << errnum;
+    EXPECT_EQ(WEXITSTATUS(status), 0) << errnum;
+  }
+  support::ChildProcess child([](int) {
+    if (!deny_precise_waits(EIO)) return 1;
+    try {
+      Engine().run_once(in(1ms));
+    } catch (const core::Error& error) {
+      return error.system_errno() == EIO ? 0 : 2;
+    }
+    return 3;
+  });
+  EXPECT_EQ(child.wait(), 0) << "another error of the call is not one of these";
 }
 
 TEST(Engine, RunsTurnsUntilTheConditionHoldsOrTheLimitIsOver) {
@@ -55,6 +123,11 @@ TEST(Engine, DeliversEventsToTheirHandlers) {
   EXPECT_TRUE(engine.run_once(in(kBound)));
   EXPECT_EQ(first.events, 1);
   EXPECT_EQ(second.events, 1);
+  first.raise();
+  second.raise();
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_EQ(first.events, 2);
+  EXPECT_EQ(second.events, 2);
 }
 
 TEST(Engine, AnEventEndsASleep) {
@@ -135,6 +208,22 @@ TEST(Engine, AHandlerMayEndAnotherWhoseEventIsFetchedAlready) {
     EXPECT_TRUE(engine.run_once(in(kBound)));
     EXPECT_EQ(handled, 1);
   }
+}
+
+TEST(Engine, AHandlerMayEndTheLastOneWhoseEventIsFetchedAlready) {
+  Engine engine;
+  Signal first(engine);
+  Signal second(engine);
+  auto third = std::make_unique<Signal>(engine);
+  int handled = 0;
+  third->then = [&] { ++handled; };
+  first.then = [&] { third.reset(); };
+  first.raise();
+  second.raise();
+  third->raise();
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_EQ(second.events, 1);
+  EXPECT_EQ(handled, 0);
 }
 
 TEST(Engine, AHandlerMayWatchAnother) {
@@ -259,6 +348,40 @@ TEST(Engine, SpinsNoLongerThanItsLimit) {
   EXPECT_GE(Clock::now() - begin, 5ms);
 }
 
+// What was done is a sign of more to come, and so is the end of a sleep.
+TEST(Engine, SpinsAgainAfterWorkAndAfterASleep) {
+  constexpr Duration kSpin = 5ms;
+  Engine engine(kSpin);
+  FakeWork work;
+  engine.attach(work);
+  work.expects = Expecting::from_device;
+  std::this_thread::sleep_for(2 * kSpin);
+  EXPECT_FALSE(engine.run_once(in(1ms)));
+  EXPECT_EQ(work.calls, "papd");
+  EXPECT_FALSE(engine.run_once(in(kBound)));
+  EXPECT_EQ(work.calls, "papdp") << "it spins after the sleep";
+  std::this_thread::sleep_for(2 * kSpin);
+  work.pending = 1;
+  EXPECT_TRUE(engine.run_once(in(kBound)));
+  EXPECT_FALSE(engine.run_once(in(kBound)));
+  EXPECT_EQ(work.calls, "papdppp") << "it spins after the work";
+}
+
+TEST(Engine, EachTurnThatWorkedTakesEvents) {
+  Engine engine;
+  FakeWork work;
+  work.pending = 100;
+  engine.attach(work);
+  Signal signal(engine);
+  for (int i = 1; i <= 20; ++i) {
+    EXPECT_TRUE(engine.run_once(in(kBound)));
+    signal.raise();
+    EXPECT_TRUE(engine.run_once(in(kBound)));
+    EXPECT_EQ(signal.events, i);
+    EXPECT_TRUE(engine.run_once(in(kBound)));  // it found no events: the next look could be later
+  }
+}
+
 TEST(Engine, EventsAreLookedAtWhileItSpinsAndWhileItWorks) {
   Engine engine(kBound);
   FakeWork work;
@@ -311,6 +434,26 @@ TEST(Engine, SaysWhereTheTimeWent) {
   EXPECT_GE(times.longest_turn.value(), 5'000'000U);
   EXPECT_LE(times.longest_turn.value(), times.busy.value());
   EXPECT_LE(times.busy.value() + times.polling.value() + times.asleep.value(), took);
+  EXPECT_EQ(times.stalls.value(), 0U) << "without a limit nothing is a stall";
+}
+
+TEST(Engine, WhatIsDoneInsteadOfASleepOrAfterItsDeadlineIsWork) {
+  EngineTimes times;
+  Engine engine(Duration{}, &times);
+  FakeWork work;
+  engine.attach(work);
+  work.on_arm = [&] {
+    work.pending = 1;
+    work.on_poll = [] { std::this_thread::sleep_for(5ms); };
+  };
+  EXPECT_TRUE(engine.run_once(kNoDeadline));
+  work.on_arm = work.on_poll = {};
+  EXPECT_FALSE(engine.run_once(in(1ms)));
+  EXPECT_GE(times.busy.value(), 5'000'000U);
+  const auto before = times.busy.value();
+  std::this_thread::sleep_for(5ms);  // the caller does what the deadline was for
+  EXPECT_FALSE(engine.run_once(Clock::now()));
+  EXPECT_GE(times.busy.value() - before, 5'000'000U);
 }
 
 TEST(Engine, EventsAfterASleepAreWork) {

@@ -135,6 +135,11 @@ TEST(Engine, WhatBecomesActiveJustBeforeASleepEndsIt) {
   EXPECT_FALSE(engine.run_once(kNoDeadline));
   EXPECT_TRUE(engine.run_once(kNoDeadline));
   EXPECT_EQ(second.done, 1);
+  first.on_arm = {};
+  first.on_poll = {};
+  const auto begin = Clock::now();
+  EXPECT_FALSE(engine.run_once(in(5ms)));
+  EXPECT_GE(Clock::now() - begin, 5ms) << "the next sleep is one";
 }
 
 TEST(Engine, WhatIsDeactivatedWhileArmedIsDisarmed) {
@@ -143,8 +148,12 @@ TEST(Engine, WhatIsDeactivatedWhileArmedIsDisarmed) {
   engine.activate(work);
   engine.arm();
   engine.deactivate(work);
+  engine.deactivate(work);
   engine.disarm();
   EXPECT_EQ(work.calls, "ad");
+  engine.activate(work);
+  engine.deactivate(work);
+  EXPECT_EQ(work.calls, "ad") << "nothing is armed any more";
 }
 
 // ---- The caller's own loop
@@ -275,6 +284,12 @@ TEST(Engine, WhatBecomesActiveWhileItIsArmedWakesTheCaller) {
   engine.activate(work);
   EXPECT_TRUE(is_readable(engine.fd(), 0));
   engine.disarm();
+  EXPECT_TRUE(engine.progress());
+  // A sleep of the engine's own needs no wake-up.
+  FakeWork other;
+  work.on_arm = [&] { engine.activate(other); };
+  EXPECT_FALSE(engine.run_once(Clock::now()));
+  EXPECT_FALSE(is_readable(engine.fd(), 0));
 }
 
 }  // namespace
