@@ -18,7 +18,6 @@ JsonFile::JsonFile(std::string path, const std::string& program)
     : file_(std::move(path), "--output", marker_of(program)) {}
 
 void JsonFile::write(const nlohmann::ordered_json& results) {
-  if (!file_.wanted()) return;
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
   file_.write(results.dump(2, ' ', false, kReplace) + "\n");
 }

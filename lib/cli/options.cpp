@@ -62,7 +62,7 @@ std::vector<std::string> names_of_options(const CLI::App& app) {
 
 /// Words that ask other programs for their help, version or a longer log.
 std::string usual_word(const CLI::App& app, const std::string& word) {
-  if (word == "help" || word == "-?" || word == "-help") return "; did you mean --help?";
+  if (word == "help" || word == "-?") return "; did you mean --help?";
   if (word == "version" || word == "-v" || word == "-V") return "; did you mean --version?";
   const bool wants_more = word == "--verbose" || word == "-vv" || word == "--debug";
   const bool has_level = app.get_option_no_throw("--log-level") != nullptr;

@@ -96,9 +96,7 @@ class OutputFile::Writer {
     file_ = core::Fd(temporary_.empty() ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC)
                                         : ::mkostemp(temporary_.data(), O_CLOEXEC));
     fd_ = file_.get();
-    if (file_.valid()) return;
-    temporary_.clear();
-    cannot_write(path);
+    if (!file_.valid()) cannot_write(path);
   }
   Writer& operator=(Writer&&) = delete;
   ~Writer() {

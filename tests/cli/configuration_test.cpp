@@ -1,7 +1,9 @@
 #include "cli/configuration.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -100,8 +102,17 @@ TEST_F(ConfigurationTest, FalseAndAnEmptyListSayNothing) {
 TEST_F(ConfigurationTest, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_NE(refused("\ncount = 10").find(":2:1: --count: '10' is not a whole number from 1 to 9"),
             std::string::npos);
-  EXPECT_NE(refused("cuont = 3").find(":1:1: 'cuont' is not an option"), std::string::npos);
+  EXPECT_TRUE(
+      refused("cuont = 3").starts_with(":1:1: 'cuont' is not an option; did you mean count?"));
+  EXPECT_TRUE(refused("representr = 3").starts_with(":1:1: 'representr' is not an option ("))
+      << "options of other programs are not offered";
+  EXPECT_TRUE(refused("\ncount = ").starts_with(":2:")) << "it is no TOML";
+  EXPECT_TRUE(refused(std::string(70'000, ' ')).starts_with(": is longer than 65536 bytes"));
   EXPECT_NE(refused("config = \"x\"").find("'config' is not an option"), std::string::npos);
+  for (const char* once : {"check-config", "print-config"}) {
+    EXPECT_TRUE(refused(fmt::format("{} = true", once))
+                    .starts_with(fmt::format(":1:1: '{}' is not an option", once)));
+  }
   EXPECT_NE(refused("help = true").find("'help' is not an option"), std::string::npos);
   EXPECT_NE(refused("version = true").find("'version' is not an option"), std::string::npos);
   EXPECT_NE(refused("count = [1, 2]").find(":1:1: count takes one value"), std::string::npos);
@@ -140,6 +151,59 @@ TEST_F(ConfigurationTest, WhatIsPrintedReadsAsTheSame) {
   EXPECT_FALSE(run({}));
   EXPECT_TRUE(changed(before, program_.configuration.settings).empty());
   EXPECT_EQ(program_.friends, (std::vector<std::string>{"b\"en\\", "7"}));
+}
+
+TEST_F(ConfigurationTest, WhatIsPrintedIsQuotedUnlessItIsAWholeNumber) {
+  write("friend = [\"90\", \"9:\", \"09\", \"/1\"]\n");
+  EXPECT_FALSE(run({"--name", "a\x01 b\x1f"}));
+  const std::string& text = program_.text;
+  EXPECT_NE(text.find("\nfriend = [90, \"9:\", \"09\", \"/1\"]\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nname = \"a\\u0001 b\\u001f\"\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# How loud\n#loud = false\n\n"), std::string::npos) << text;
+  EXPECT_NE(text.back(), '\n') << "leave() ends its last line";
+}
+
+TEST(ConfigurationText, CommentsAreBrokenBetweenWords) {
+  const std::string as(47, 'a');
+  const std::string bs(46, 'b');
+  const auto comment_of = [](const std::string& description) {
+    CommandLine line("the-program", "What it is.");
+    bool value = false;
+    add_flag(line, "--loud", value, description);
+    const std::string text = configuration_text(line);
+    return text.substr(0, text.find("\n#loud"));
+  };
+  EXPECT_EQ(comment_of(as + ' ' + bs), "# " + as + ' ' + bs) << "96 characters fit";
+  EXPECT_EQ(comment_of(as + ' ' + bs + 'b'), "# " + as + "\n# " + bs + 'b');
+  EXPECT_EQ(comment_of(as + ' ' + bs + ' ' + as + ' ' + bs + " c"),
+            "# " + as + ' ' + bs + "\n# " + as + ' ' + bs + "\n# c");
+  EXPECT_EQ(comment_of("c " + as + ' ' + bs), "# c " + as + "\n# " + bs);
+  EXPECT_EQ(comment_of("a\nb"), "# a b");
+}
+
+TEST_F(ConfigurationTest, ChecksOrPrintsOnlyIfThatIsAsked) {
+  EXPECT_FALSE(program_.parse({}));
+  EXPECT_FALSE(program_.configuration.check);
+  EXPECT_FALSE(program_.configuration.print);
+  EXPECT_FALSE(program_.parse({"--check-config"}));
+  EXPECT_TRUE(program_.configuration.check);
+  EXPECT_FALSE(program_.configuration.print);
+  program_ = {};
+  EXPECT_FALSE(program_.parse({"--print-config"}));
+  EXPECT_FALSE(program_.configuration.check);
+  EXPECT_TRUE(program_.configuration.print);
+}
+
+// SIGHUP has them read again.
+TEST_F(ConfigurationTest, WhatIsTakenReplacesWhatWasTakenBefore) {
+  EXPECT_FALSE(program_.parse({"-n", "2"}));
+  const std::size_t defaults = program_.configuration.defaults.size();
+  EXPECT_FALSE(program_.parse({"-n", "3"}));
+  EXPECT_EQ(program_.configuration.to_string(), "count 3 (command line)");
+  EXPECT_EQ(program_.configuration.defaults.size(), defaults);
+  const auto count = std::ranges::find(program_.configuration.defaults, "count", &Setting::name);
+  ASSERT_NE(count, program_.configuration.defaults.end());
+  EXPECT_FALSE(count->values.front().empty());
 }
 
 TEST_F(ConfigurationTest, SaysWhoSaidWhat) {

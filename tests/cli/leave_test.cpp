@@ -31,5 +31,11 @@ TEST(Leave, AWrongCommandLineIsReportedOnStandardError) {
             (Left{kUsageError, "", "program: --n is no number\n"}));
 }
 
+TEST(Leave, TheReasonIsWithoutTheProgram) {
+  EXPECT_EQ((Leave{kUsageError, "program: --n: 'x' is no number"}.reason()),
+            "--n: 'x' is no number");
+  EXPECT_EQ((Leave{0, "usage"}.reason()), "usage");
+}
+
 }  // namespace
 }  // namespace offload::cli

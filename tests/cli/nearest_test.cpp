@@ -33,6 +33,36 @@ TEST(Nearest, TheBeginningOfTheNameIsGiven) {
   EXPECT_TRUE(nearest("--se", options()).empty());
 }
 
+TEST(Nearest, LettersThatAreLeftOverCount) {
+  EXPECT_TRUE(nearest("--xyzmetrics", options()).empty());
+  EXPECT_TRUE(nearest("--metxxxrics", options()).empty());
+  EXPECT_EQ(nearest("--xymetrics", options()), std::vector<std::string>{"--metrics"});
+}
+
+// Every third letter of the shorter one may be wrong.
+TEST(Nearest, OfAShortNameFewLettersMayBeWrong) {
+  EXPECT_EQ(nearest("port", {"sport"}), std::vector<std::string>{"sport"});
+  EXPECT_TRUE(nearest("port", {"sporty"}).empty());
+  EXPECT_TRUE(nearest("sporty", {"port"}).empty());
+}
+
+TEST(Nearest, ThreeAreNamedAtMost) {
+  EXPECT_EQ(nearest("cpux", {"cpu1", "cpu2", "cpu3", "cpu4"}),
+            (std::vector<std::string>{"cpu1", "cpu2", "cpu3"}));
+}
+
+TEST(Nearest, MuchFartherOnesAreLeftOut) {
+  EXPECT_EQ(nearest("port", {"port-ab", "ports", "port-a"}),
+            (std::vector<std::string>{"ports", "port-a"}));
+  EXPECT_EQ(nearest("port", {"port-ab"}), std::vector<std::string>{"port-ab"});
+}
+
+TEST(Nearest, ALongWordIsNoMisspeltOption) {
+  const std::string longest(64, 'm');
+  EXPECT_EQ(nearest(longest, {longest}), std::vector<std::string>{longest});
+  EXPECT_TRUE(nearest(longest + 'm', {longest}).empty());
+}
+
 TEST(Nearest, NothingIsNear) {
   EXPECT_TRUE(nearest("--verbose", options()).empty());
   EXPECT_TRUE(nearest("--", options()).empty());

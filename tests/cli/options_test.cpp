@@ -1,6 +1,9 @@
 #include "cli/options.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include "cli/log_options.hpp"
+#include "core/fd.hpp"
 #include "tests/support/command_line.hpp"
 
 namespace offload::cli {
@@ -243,11 +247,176 @@ TEST(Options, AParagraphIsWrappedAsAWhole) {
       "Sends requests to a server and counts the responses that it gets, one by one, in\n"
       "order, --port says where, and then it\nEnds.\n"))
       << carried->text;
+  for (const char* next : {"a line", "z"}) {
+    CommandLine joined("test",
+                       "Sends requests to a server and counts the responses that it gets, one by "
+                       "one, in order,\n" +
+                           std::string(next) + " follows\nEnds.");
+    ::setenv("COLUMNS", "80", 1);
+    const auto leave = joined.parse(2, arguments.data());
+    ::unsetenv("COLUMNS");
+    ASSERT_TRUE(leave);
+    EXPECT_NE(leave->text.find("\norder, " + std::string(next) + " follows\nEnds.\n"),
+              std::string::npos)
+        << leave->text;
+  }
   // An example goes on in its own column, not in that of descriptions.
   EXPECT_NE(carried->text.find("  test --with-a-long-name a-long-value --with-another-name "
                                "another-value --and\n  more"),
             std::string::npos)
       << carried->text;
+}
+
+TEST(Options, DescriptionsGoOnInTheirColumn) {
+  CommandLine line("test", "What it does.");
+  bool value = false;
+  const std::string text =
+      "It is described with many words, of which no line can have all, so that it goes on";
+  add_flag(line, "--short", value, text);
+  add_flag(line, "--with-a-name-as-long-as-none", value, text);
+  ::setenv("COLUMNS", "80", 1);
+  const std::array<const char*, 2> arguments{"test", "--help"};
+  const auto leave = line.parse(2, arguments.data());
+  ::unsetenv("COLUMNS");
+  ASSERT_TRUE(leave);
+  const std::string column(30, ' ');
+  const std::string described = "It is described with many words, of which no line\n" + column +
+                                "can have all, so that it goes on\n";
+  EXPECT_NE(leave->text.find("  --short" + column.substr(9) + described), std::string::npos)
+      << leave->text;
+  EXPECT_NE(leave->text.find("  --with-a-name-as-long-as-none\n" + column + described),
+            std::string::npos)
+      << leave->text;
+}
+
+TEST(Options, HelpIsAsWideAsTheTerminal) {
+  const core::Fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_EQ(::grantpt(terminal.get()), 0);
+  ASSERT_EQ(::unlockpt(terminal.get()), 0);
+  const core::Fd screen(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const auto longest_at = [&](std::uint16_t columns) {
+    const winsize window{24, columns, 0, 0};
+    EXPECT_EQ(::ioctl(screen.get(), TIOCSWINSZ, &window), 0);
+    const core::Fd output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+    EXPECT_EQ(::dup2(screen.get(), STDOUT_FILENO), STDOUT_FILENO);
+    std::istringstream help(refused({"--help"}).text);
+    EXPECT_EQ(::dup2(output.get(), STDOUT_FILENO), STDOUT_FILENO);
+    std::size_t longest = 0;
+    for (std::string line; std::getline(help, line);) longest = std::max(longest, line.size());
+    return longest;
+  };
+  ::unsetenv("COLUMNS");
+  const std::size_t whole = longest_at(0);
+  EXPECT_GT(whole, 120U) << "the width is not known";
+  EXPECT_GT(longest_at(100), 80U);
+  EXPECT_LE(longest_at(100), 100U);
+  ::setenv("COLUMNS", "120", 1);
+  EXPECT_GT(longest_at(90), 90U) << "COLUMNS takes precedence";
+  ::unsetenv("COLUMNS");
+}
+
+TEST(Options, OptionsAreInTheirGroup) {
+  CommandLine line("test", "What it does.");
+  bool value = false;
+  line.begin_group("Colours");
+  add_flag(line, "--red", value, "It is red");
+  const std::array<const char*, 2> arguments{"test", "--help"};
+  const auto leave = line.parse(2, arguments.data());
+  ASSERT_TRUE(leave);
+  EXPECT_NE(leave->text.find("  -h,--help                   Print this help and exit\n"),
+            std::string::npos)
+      << leave->text;
+  const std::size_t colours = leave->text.find("\nColours:\n  --red ");
+  const std::size_t options = leave->text.find("\nOptions:\n");
+  ASSERT_NE(colours, std::string::npos) << leave->text;
+  ASSERT_NE(options, std::string::npos) << leave->text;
+  const std::size_t version = leave->text.find("  --version ");
+  EXPECT_EQ(version > colours, options > colours) << "it is in the group of the usual ones";
+}
+
+TEST(Options, FlagsAndChecks) {
+  struct Read {
+    bool loud = false;
+    bool quiet_is_off = true;
+    std::string even = "2";
+    bool has_even = false;
+    std::optional<Leave> leave{};
+  };
+  const auto read = [](std::vector<const char*> arguments) {
+    Read result;
+    CommandLine line("test", "What it does.");
+    add_flag(line, "--loud", result.loud, "Be loud");
+    add_clearing_flag(line, "--quiet", result.quiet_is_off, "Be quiet");
+    const auto check = [](const std::string& text) {
+      return text == "4" ? std::string() : "'" + text + "' is not 4";
+    };
+    add_text(line, "--even", result.even, "A number").check(check);
+    arguments.insert(arguments.begin(), "test");
+    result.leave = line.parse(static_cast<int>(arguments.size()), arguments.data());
+    result.has_even = line.has("--even");
+    return result;
+  };
+  const Read nothing = read({});
+  EXPECT_FALSE(nothing.loud);
+  EXPECT_TRUE(nothing.quiet_is_off);
+  EXPECT_FALSE(nothing.has_even);
+  EXPECT_FALSE(nothing.leave);
+  const Read all = read({"--loud", "--quiet", "--even", "4"});
+  EXPECT_TRUE(all.loud);
+  EXPECT_FALSE(all.quiet_is_off);
+  EXPECT_TRUE(all.has_even);
+  EXPECT_FALSE(all.leave);
+  const auto wrong = read({"--even", "3"}).leave;
+  ASSERT_TRUE(wrong);
+  EXPECT_NE(wrong->text.find("'3' is not 4"), std::string::npos) << wrong->text;
+}
+
+TEST(Options, LogFormatAndTheLibrarysLevel) {
+  Program program;
+  EXPECT_FALSE(program.parse({"--sdk-log-level", "debug", "--log-format", "json"}));
+  EXPECT_EQ(program.log.sdk_level, "debug");
+  EXPECT_EQ(program.log.format, "json");
+  EXPECT_NE(refused({"--sdk-log-level", "loud"}).text.find("'loud' is not one of trace, debug"),
+            std::string::npos);
+  EXPECT_NE(refused({"--log-format", "xml"}).text.find("'xml' is not one of text, json"),
+            std::string::npos);
+}
+
+TEST(Options, WordsOfOtherProgramsAreAnswered) {
+  const struct {
+    const char* word;
+    const char* says;
+  } cases[] = {
+      {"help", "unexpected argument 'help'; did you mean --help?"},
+      {"-?", "unknown option '-?'; did you mean --help?"},
+      {"version", "unexpected argument 'version'; did you mean --version?"},
+      {"-v", "unknown option '-v'; did you mean --version?"},
+      {"-V", "unknown option '-V'; did you mean --version?"},
+      {"--verbose", "unknown option '--verbose'; did you mean --log-level debug?"},
+      {"-vv", "unknown option '-vv'; did you mean --log-level debug?"},
+      {"--debug", "unknown option '--debug'; did you mean --log-level debug?"},
+      {"-", "unexpected argument '-' ("},
+  };
+  for (const auto& each : cases) {
+    support::expect_refused(refused({each.word}), "the-program", each.says);
+  }
+}
+
+TEST(Options, AStrayValueIsThatOfTheOptionThatIsMissing) {
+  const auto said = [](std::vector<const char*> arguments) {
+    CommandLine line("test", "What it does.");
+    std::string server;
+    std::string name;
+    add_text(line, "--name", name, "What");
+    add_text(line, "--server", server, "Where").required();
+    arguments.insert(arguments.begin(), "test");
+    return line.parse(static_cast<int>(arguments.size()), arguments.data()).value_or(Leave{}).text;
+  };
+  EXPECT_EQ(said({"dpu:1"}),
+            "test: unexpected argument 'dpu:1'; did you mean --server dpu:1? (--help lists what is "
+            "allowed)");
+  EXPECT_EQ(said({"--server", "here", "dpu:1"}),
+            "test: unexpected argument 'dpu:1' (--help lists what is allowed)");
 }
 
 TEST(Options, Version) {
@@ -298,6 +467,16 @@ TEST(Commands, OneOfThemIsSaid) {
   EXPECT_FALSE(tool.removed);
   EXPECT_EQ(tool.file, "the-file");
   EXPECT_EQ(tool.names, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(Commands, CommonOptionsMayFollowTheCommand) {
+  CommandLine line("the-tool", "What it is.");
+  std::string where = "here";
+  add_text(line, "--where", where, "Where");
+  line.add_command("copy", "Copy a file");
+  const std::array<const char*, 4> arguments{"the-tool", "copy", "--where", "there"};
+  EXPECT_FALSE(line.parse(4, arguments.data()));
+  EXPECT_EQ(where, "there");
 }
 
 TEST(Commands, WhatIsWrongIsOneLine) {

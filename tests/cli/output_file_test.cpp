@@ -1,12 +1,18 @@
 #include "cli/output_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <string>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/fd.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -47,12 +53,16 @@ TEST_F(OutputFileTest, WhatWasThereStaysUntilThen) {
 }
 
 TEST_F(OutputFileTest, ANewFileHasThePermissionsOfTheProcess) {
-  const mode_t before = ::umask(0027);
-  OutputFile(path_, "--output", "mine").write("mine");
-  EXPECT_EQ(::umask(before), 0027U);
-  struct stat status {};
-  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 07777U, 0640U);
+  for (const auto& [mask, permissions] :
+       {std::pair<mode_t, mode_t>{0027U, 0640U}, std::pair<mode_t, mode_t>{0U, 0666U}}) {
+    std::filesystem::remove(path_);
+    const mode_t before = ::umask(mask);
+    OutputFile(path_, "--output", "mine").write("mine");
+    EXPECT_EQ(::umask(before), mask);
+    struct stat status {};
+    ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777U, permissions);
+  }
 }
 
 TEST_F(OutputFileTest, AMarkerMayBeLaidOutInAnyWay) {
@@ -66,6 +76,20 @@ TEST_F(OutputFileTest, LinksInACircleAreRefused) {
   std::filesystem::create_symlink("a", directory_.file("b"));
   const auto error =
       support::thrown_by([&] { const OutputFile file(directory_.file("a"), "--output", ""); });
+  EXPECT_EQ(error.system_errno(), ELOOP);
+}
+
+TEST_F(OutputFileTest, AsManyLinksAreFollowedAsTheKernelFollows) {
+  constexpr int kMost = 40;
+  for (int i = 0; i <= kMost; ++i) {
+    std::filesystem::create_symlink(i == 0 ? "results" : "link" + std::to_string(i - 1),
+                                    directory_.file("link" + std::to_string(i)));
+  }
+  OutputFile(directory_.file("link" + std::to_string(kMost - 1)), "--output", "").write("text");
+  EXPECT_EQ(directory_.read("results"), "text");
+  const auto error = support::thrown_by([&] {
+    const OutputFile file(directory_.file("link" + std::to_string(kMost)), "--output", "");
+  });
   EXPECT_EQ(error.system_errno(), ELOOP);
 }
 
@@ -128,10 +152,68 @@ TEST_F(OutputFileTest, PiecesAreJoined) {
   EXPECT_EQ(directory_.read("results"), "one two");
 }
 
-TEST_F(OutputFileTest, WithoutAPathThereIsNoFile) {
+TEST_F(OutputFileTest, ASecondWriteReplacesTheFirst) {
+  OutputFile file(path_, "--output", "mine");
+  file.write("mine: one");
+  file.write("mine: 2");
+  EXPECT_EQ(directory_.read("results"), "mine: 2");
+  EXPECT_EQ(file_count(), 1U);
+}
+
+TEST_F(OutputFileTest, WithoutDataTheFileIsEmpty) {
+  OutputFile(path_, "--output", "mine").commit();
+  EXPECT_EQ(file_count(), 1U);
+  EXPECT_EQ(directory_.read("results"), "");
+}
+
+TEST_F(OutputFileTest, AFolderThatIsGoneMeanwhileIsAnError) {
+  const std::string folder = directory_.file("folder");
+  std::filesystem::create_directory(folder);
+  OutputFile file(folder + "/results", "--output", "mine");
+  std::filesystem::remove(folder);
+  EXPECT_EQ(support::thrown_by([&] { file.write("mine"); }).code(), core::ErrorCode::not_found);
+}
+
+TEST_F(OutputFileTest, APipeIsWrittenInPlace) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const core::Fd reader(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  OutputFile file(path_, "--output", "mine");
+  file.write("one ");
+  file.write("two");
+  std::array<char, 16> text{};
+  EXPECT_EQ(::read(reader.get(), text.data(), text.size()), 7);
+  EXPECT_STREQ(text.data(), "one two");
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
+  EXPECT_EQ(file_count(), 1U);
+}
+
+/// The directory is the process's own, too.
+class OutputFileWithin : public OutputFileTest {
+ protected:
+  OutputFileWithin() { std::filesystem::current_path(directory_.path()); }
+  ~OutputFileWithin() override { std::filesystem::current_path(before_); }
+
+  const std::filesystem::path before_ = std::filesystem::current_path();
+};
+
+TEST_F(OutputFileWithin, WithoutAPathThereIsNoFile) {
   OutputFile file("", "--output", "mine");
   EXPECT_FALSE(file.wanted());
-  EXPECT_NO_THROW(file.write("text"));
+  EXPECT_NO_THROW(file.append("text"));
+  EXPECT_EQ(file_count(), 0U);
+  EXPECT_NO_THROW(file.commit());
+  EXPECT_EQ(file_count(), 0U);
+}
+
+TEST_F(OutputFileWithin, ADashIsStandardOutput) {
+  directory_.write("-", "#!/bin/sh");
+  OutputFile file("-", "--output", "mine");
+  EXPECT_TRUE(file.is_standard_output());
+  testing::internal::CaptureStdout();
+  file.write("one ");
+  file.write("two");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "one two");
+  EXPECT_EQ(directory_.read("-"), "#!/bin/sh");
 }
 
 }  // namespace

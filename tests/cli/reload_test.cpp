@@ -68,12 +68,13 @@ TEST(Reload, TheEndOfALongFileIsCompared) {
 TEST(Reload, AllOfAFileIsCompared) {
   const support::TempDir folder;
   const std::string key = folder.file("key");
-  const auto digest_of = [&](std::size_t same, const std::string& end) {
-    std::ofstream(key) << std::string(same, 'x') << end;
+  const auto digest_of = [&](const std::string& begin, std::size_t same, const std::string& end) {
+    std::ofstream(key) << begin << std::string(same, 'x') << end;
     return digests_of({key});
   };
   for (const std::size_t same : {std::size_t{0}, std::size_t{4096}, std::size_t{100'000}}) {
-    EXPECT_NE(digest_of(same, "1"), digest_of(same, "2")) << same;
+    EXPECT_NE(digest_of("", same, "1"), digest_of("", same, "2")) << same;
+    EXPECT_NE(digest_of("1", same, ""), digest_of("2", same, "")) << same;
   }
 }
 
