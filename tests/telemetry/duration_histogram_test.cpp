@@ -34,5 +34,17 @@ TEST(DurationHistogram, WhatIsOutOfTheBoundsIsCounted) {
   EXPECT_EQ(histogram.sum(), 11'000'000'000U);
 }
 
+TEST(DurationHistogram, TakesWhatOthersHaveRecorded) {
+  DurationHistogram histogram;
+  histogram.record(nanoseconds(1));
+  EXPECT_EQ(histogram.sum(), 1U);
+  histogram.add(0, 2);
+  histogram.add(3, 4);
+  histogram.add_sum(30'000);
+  EXPECT_EQ(histogram.count_at(0), 3U);
+  EXPECT_EQ(histogram.count_at(3), 4U);
+  EXPECT_EQ(histogram.sum(), 30'001U);
+}
+
 }  // namespace
 }  // namespace offload::telemetry

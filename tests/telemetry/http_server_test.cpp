@@ -4,7 +4,10 @@
 #include <netinet/in.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "net/socket.hpp"
@@ -45,6 +48,10 @@ class HttpServerTest : public testing::Test {
   static void send(const core::Fd& socket, const std::string& text) {
     (void)::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
   }
+  /// Returns how many connections of this server have made room.
+  [[nodiscard]] std::uint64_t limited() const {
+    return net::limited_sources.count(net::Door::http) - limited_before_;
+  }
   static bool has_ended(const core::Fd& socket) {
     char byte = 0;
     const ssize_t count = ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -81,12 +88,12 @@ class HttpServerTest : public testing::Test {
   }
 
   const support::LogCapture log_;
+  const std::uint64_t limited_before_ = net::limited_sources.count(net::Door::http);
   net::SocketAddress address_;
   std::optional<HttpServer> server_;
 };
 
 TEST_F(HttpServerTest, TheSourceThatHasTheMostMakesRoom) {
-  const std::uint64_t limited = net::limited_sources.count(net::Door::http);
   const core::Fd first = connect("127.0.0.3");
   send(first, kHalf);
   const auto flood = hold(2 * HttpServer::kMostConnections, "127.0.0.2");
@@ -94,9 +101,11 @@ TEST_F(HttpServerTest, TheSourceThatHasTheMostMakesRoom) {
   EXPECT_TRUE(is_answered(first, "\r\nHost: x\r\n\r\n"));
   EXPECT_TRUE(support::eventually([&] { return has_ended(flood.front()); }));
   EXPECT_FALSE(has_ended(flood.back()));
-  EXPECT_GE(net::limited_sources.count(net::Door::http), limited + HttpServer::kMostConnections);
+  EXPECT_GE(limited(), HttpServer::kMostConnections);
   EXPECT_TRUE(log_.has("it is closed to make room for another, because its address has the most"))
       << log_.text();
+  const std::string log = log_.text();
+  EXPECT_LT(std::ranges::count(log, '\n'), HttpServer::kMostConnections / 2) << "one a second";
 }
 
 TEST_F(HttpServerTest, TheSameSourceIsServedToo) {
@@ -120,6 +129,60 @@ TEST_F(HttpServerWithFewPlaces, TheSameSourceIsServedBesideItsRequestsUnderWay) 
     ASSERT_TRUE(is_answered(held.back(), "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")) << held.size();
   }
   EXPECT_TRUE(is_answered(connect("127.0.0.2"), kWhole));
+}
+
+TEST_F(HttpServerWithFewPlaces, AllOfThemAreTaken) {
+  std::vector<core::Fd> held;
+  for (unsigned i = 1; i < kMost; ++i) {
+    held.push_back(connect("127.0.0." + std::to_string(i + 1)));
+    ASSERT_TRUE(is_answered_whole(held.back())) << i;
+  }
+  EXPECT_EQ(limited(), 0U) << "there is room for one more";
+  EXPECT_TRUE(is_answered(connect("127.0.0.100"), kWhole));
+  EXPECT_EQ(limited(), 1U);
+}
+
+TEST_F(HttpServerWithFewPlaces, AConnectionThatHasEndedTakesNone) {
+  const core::Fd first = connect("127.0.0.2");
+  EXPECT_TRUE(is_answered_whole(first));
+  for (unsigned i = 0; i < 4 * kMost; ++i) {
+    ASSERT_TRUE(is_answered_whole(connect("127.0.0.3")));
+    // The server sees the end of it when the next one comes, or before.
+  }
+  EXPECT_EQ(limited(), 0U) << log_.text();
+  EXPECT_TRUE(is_answered_whole(first));
+}
+
+// Those that are closed in the middle of an answer are counted once.
+TEST_F(HttpServerWithFewPlaces, ThereIsRoomAgainAfterAFlood) {
+  std::vector<core::Fd> flood;
+  while (flood.size() < 4 * kMost) {
+    flood.push_back(connect("127.0.0.2"));
+    ASSERT_TRUE(is_answered(flood.back(), "GET /long HTTP/1.1\r\nHost: x\r\n\r\n"));
+  }
+  EXPECT_GE(limited(), 3 * kMost);
+  flood.clear();
+  EXPECT_TRUE(support::eventually([&] {
+    const std::uint64_t before = limited();
+    std::vector<core::Fd> held;
+    while (held.size() < kMost - 1) {
+      held.push_back(connect("127.0.0." + std::to_string(10 + held.size())));
+      EXPECT_TRUE(is_answered_whole(held.back()));
+    }
+    return limited() == before;
+  }));
+}
+
+// Whoever has asked may read the answer within a second.
+TEST_F(HttpServerTest, ItsEndWaitsForAnswersAndEndsConnections) {
+  const core::Fd idle = connect("127.0.0.2");
+  EXPECT_TRUE(is_answered_whole(idle));
+  const core::Fd reader = connect("127.0.0.3");
+  EXPECT_TRUE(is_answered(reader, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n"));
+  const auto before = core::Clock::now();
+  server_.reset();
+  EXPECT_GE(core::Clock::now() - before, std::chrono::milliseconds(900));
+  EXPECT_TRUE(support::eventually([&] { return has_ended(idle); }));
 }
 
 class HttpServerWithoutPatience : public HttpServerTest {

@@ -30,6 +30,15 @@ TEST(OpenMetrics, AFamilyOfCountersIsNamedWithoutTheSuffix) {
             "# TYPE y gauge\n# HELP y Things.\ny 0.5\n# EOF\n");
 }
 
+TEST(OpenMetrics, OnlyACounterLosesItsSuffix) {
+  Exposition page(false);
+  page.counter({"things", "Things."}, {}, 2);
+  page.gauge({"y_total", "Others."}, {}, 1);
+  EXPECT_EQ(page.open_metrics(),
+            "# TYPE things counter\n# HELP things Things.\nthings_total 2\n"
+            "# TYPE y_total gauge\n# HELP y_total Others.\ny_total 1\n# EOF\n");
+}
+
 TEST(OpenMetrics, HelpAndLabelsAreEscaped) {
   Exposition page(false);
   page.gauge(kDuration, {{"name", "a\"b\nc\\"}}, 1);
@@ -84,6 +93,7 @@ TEST(AcceptHeader, PrometheusGetsOpenMetrics) {
         "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;"
         "escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",  // 3.0
         "application/openmetrics-text; version=1.0.0", "application/openmetrics-text",
+        "application/openmetrics-text;q=0.1", "application/openmetrics-text;version=\"\"",
         "Application/OpenMetrics-Text ; Version=\"1.0.0\" ; Q=1.0, text/plain",
         "*/*, text/*;q=0.5, application/openmetrics-text;q=0.6"}) {
     EXPECT_TRUE(prefers_open_metrics(accept)) << accept;

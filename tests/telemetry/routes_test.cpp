@@ -10,7 +10,10 @@
 #include <optional>
 #include <thread>
 
+#include "net/source/source.hpp"
 #include "telemetry/trace.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/telemetry/ask_unix.hpp"
 
@@ -26,13 +29,16 @@ class Program final : public Source {
   }
   [[nodiscard]] Condition health() const override { return {true, "it turns"}; }
   [[nodiscard]] Condition readiness() const override { return {ready, "no worker"}; }
-  [[nodiscard]] nlohmann::json status() const override { return {{"workers", {1}}}; }
+  [[nodiscard]] nlohmann::json status() const override {
+    return {{"workers", {1}}, {"name", "gr\xc3\xb6\xc3\x9f\xff"}};
+  }
   void trace(Trace& trace) const override {
     trace.begin_thread("a thread");
-    trace.add_span("worker", 1500, 4000, 64);
+    trace.add_span("worker", 1500, 4000, ++traces);
   }
 
   mutable std::atomic<int> pages{0};
+  mutable std::atomic<std::uint64_t> traces{0};
   std::atomic<bool> ready{false};
 };
 
@@ -91,6 +97,11 @@ TEST_F(ViewTest, ServesTheMetricsOfTheProgramAndItsProcess) {
   EXPECT_TRUE(has(answer, "\npages_total 1\n"));
   EXPECT_TRUE(has(answer, "offload_build_info{program=\"a-program\""));
   EXPECT_TRUE(has(answer, "process_open_fds "));
+  for (const char* const door : net::kDoors) {
+    EXPECT_TRUE(
+        has(answer, "\noffload_limited_connections_total{door=\"" + std::string(door) + "\"} "))
+        << door;
+  }
 }
 
 TEST_F(ViewTest, TellsThreadsApartWhereThatIsAsked) {
@@ -137,10 +148,35 @@ TEST_F(ViewTest, TheStatusIsJson) {
   EXPECT_EQ(status["program"], "a-program");
   EXPECT_EQ(status["ready"]["why"], "no worker");
   EXPECT_EQ(status["state"]["workers"].size(), 1U);
+  EXPECT_EQ(status["state"]["name"], "gr\xc3\xb6\xc3\x9f\xef\xbf\xbd") << "a byte is no UTF-8";
+  const std::string body = answer.substr(answer.find("\r\n\r\n") + 4);
+  EXPECT_EQ(body.find('\n'), body.size() - 1) << "it is one line";
+  EXPECT_TRUE(has(body, "gr\xc3\xb6\xc3\x9f")) << "letters are not escaped";
+}
+
+TEST_F(ViewTest, StatusAndTraceAreMadeAgain) {
+  EXPECT_TRUE(has(ask("/status"), R"("ready":{"holds":false,)"));
+  EXPECT_TRUE(has(ask("/trace"), R"("bytes":1})"));
+  program_.ready = true;
+  EXPECT_TRUE(
+      support::eventually([&] { return has(ask("/status"), R"("ready":{"holds":true,)"); }));
+  EXPECT_TRUE(support::eventually([&] { return !has(ask("/trace"), R"("bytes":1})"); }));
+}
+
+TEST_F(ViewTest, TheLogNamesItsAddressAndWarnsOfTheNetwork) {
+  support::LogCapture log;
+  const Routes loopback(MetricsAddress{}, "a-program", program_);
+  EXPECT_EQ(log.text(), "info: metrics on http://" + loopback.address().to_string() + "/metrics\n");
+  log.clear();
+  const Routes network(MetricsAddress{"0.0.0.0", 0}, "a-program", program_);
+  const std::string address = network.address().to_string();
+  EXPECT_EQ(log.text(), "info: metrics on http://" + address + "/metrics\nwarning: " + address +
+                            " serves metrics to the network, unencrypted\n");
 }
 
 TEST_F(ViewTest, TheTraceIsOneOfChrome) {
   const auto answer = ask("/trace");
+  EXPECT_TRUE(has(answer, "HTTP/1.1 200"));
   EXPECT_TRUE(has(answer, "application/json"));
   const auto trace = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n")));
   EXPECT_EQ(trace["traceEvents"].at(0)["args"]["name"], "a-program");
@@ -216,8 +252,10 @@ TEST_F(AdminTest, AnothersSocketInItsPlaceStays) {
 }
 
 TEST_F(AdminTest, ACommandIsCarriedOutAndAnswered) {
+  const support::LogCapture log;
   std::atomic<bool> over{false};
   const Routes routes(door_, "a-program", program_, commands_);
+  EXPECT_EQ(log.text(), "info: commands are accepted at unix:" + door_ + "\n");
   std::thread control([&] {
     while (!over) {
       commands_.carry_out([](const AdminCommand& command) {
@@ -242,6 +280,8 @@ TEST_F(AdminTest, ACommandIsCarriedOutAndAnswered) {
   EXPECT_EQ(ask("PUT", "/turn"), "405 allowed: GET, HEAD, POST\n");
   over = true;
   control.join();
+  EXPECT_TRUE(log.has("info: command turn left: turn <left>\n")) << log.text();
+  EXPECT_TRUE(log.has("info: command stop : stop <>\n")) << log.text();
 }
 
 TEST_F(ViewTest, RequestsThatAreHalfSentKeepNobodyWaiting) {

@@ -43,6 +43,7 @@ class TraceTest : public testing::Test {
 TEST_F(TraceTest, IsOfAProcessAndHasNoRowsAtFirst) {
   ASSERT_EQ(events().size(), 1U);
   EXPECT_EQ(events()[0]["name"], "process_name");
+  EXPECT_EQ(events()[0]["tid"], 0);
   EXPECT_EQ(events()[0]["args"]["name"], "a \"program\"");
   trace_.begin_thread("one without spans");
   EXPECT_EQ(events().size(), 1U);
