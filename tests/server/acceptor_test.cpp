@@ -12,6 +12,7 @@
 #include <string>
 
 #include "net/socket.hpp"
+#include "net/source/source.hpp"
 #include "tests/server/fixtures/client_fixture.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
@@ -58,6 +59,7 @@ class AcceptorTest : public testing::Test {
     open(1, 1 << 20, limits, tls);
     const core::Fd first = connect();
     EXPECT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
+    EXPECT_TRUE(acceptor_->has_room());
     const core::Fd second = connect();
     std::string sent;
     EXPECT_TRUE(turn_until([&] {
@@ -66,6 +68,7 @@ class AcceptorTest : public testing::Test {
       if (count > 0) sent.append(bytes.data(), static_cast<std::size_t>(count));
       return count == 0 || (count < 0 && errno == ECONNRESET);
     }));
+    EXPECT_FALSE(acceptor_->has_room()) << "for some seconds";
     return sent;
   }
 
@@ -88,6 +91,10 @@ class AcceptorTest : public testing::Test {
     return all;
   }
 
+  static bool has_ended_after_bytes(const core::Fd& client) {
+    std::array<char, 256> bytes{};
+    return ::recv(client.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) == 0;
+  }
   static bool has_ended(const core::Fd& client) {
     char byte = 0;
     const auto count = ::recv(client.get(), &byte, 1, MSG_DONTWAIT);
@@ -106,7 +113,60 @@ TEST_F(AcceptorTest, SpreadsClientsEvenly) {
   open(3);
   std::vector<core::Fd> clients;
   for (int i = 0; i < 8; ++i) clients.push_back(connect());
+  const support::LogCapture log;
   EXPECT_TRUE(turn_until([&] { return counts() == Counts{3, 3, 2}; }));
+  EXPECT_TRUE(log.has("debug: client 1, 127.0.0.1")) << log.text();
+  EXPECT_TRUE(log.has("debug: client 8, 127.0.0.1")) << log.text();
+}
+
+// Otherwise clients that come and go would all meet at the first thread.
+TEST_F(AcceptorTest, OfThreadsWithAsFewClientsEachHasItsTurn) {
+  open(3);
+  for (std::size_t i = 0; i < 6; ++i) {
+    core::Fd client = connect();
+    ASSERT_TRUE(turn_until([&] { return counts()[i % 3] == 1; })) << i;
+    client.reset();
+    ASSERT_TRUE(turn_until([&] { return counts() == Counts{0, 0, 0}; }));
+  }
+}
+
+TEST_F(AcceptorTest, EachThreadIsLookedAt) {
+  open(3);
+  std::vector<core::Fd> clients;
+  for (std::size_t i = 0; i < 7; ++i) {
+    clients.push_back(connect());
+    ASSERT_TRUE(turn_until([&] { return counts()[i % 3] == i / 3 + 1; }));
+  }
+  clients[2].reset();
+  ASSERT_TRUE(turn_until([&] { return counts() == Counts{3, 2, 1}; }));
+  clients[2] = connect();
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{3, 2, 2}; }));
+}
+
+TEST_F(AcceptorTest, OneAddressHasThreeQuartersOfThePlaces) {
+  ClientLimits limits;
+  limits.connections = 8;
+  open(1, 1 << 20, limits);
+  const std::uint64_t limited = net::limited_sources.count(net::Door::clients);
+  std::vector<core::Fd> clients;
+  for (int i = 0; i < 7; ++i) clients.push_back(connect());
+  ASSERT_TRUE(turn_until([&] { return has_ended_after_bytes(clients[6]); }));
+  EXPECT_EQ(counts(), Counts{6});
+  EXPECT_EQ(net::limited_sources.count(net::Door::clients), limited + 1);
+  EXPECT_TRUE(acceptor_->has_room()) << "for other addresses";
+}
+
+// The control thread has its other work in between.
+TEST_F(AcceptorTest, AFloodIsAcceptedInParts) {
+  open(1);
+  std::vector<core::Fd> clients;
+  for (int i = 0; i < kBacklog + 1; ++i) clients.push_back(connect());
+  for (const core::Fd& client : clients) {
+    ASSERT_TRUE(support::eventually([&] { return net::connect_result(client.get()) == 0; }));
+  }
+  engine_.run_once(core::TimePoint{});
+  EXPECT_EQ(counts(), Counts{64});
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{kBacklog + 1}; }));
 }
 
 TEST_F(AcceptorTest, FillsUpWhereClientsHaveGone) {
@@ -130,7 +190,8 @@ TEST_F(AcceptorTest, TurnsAwayThoseBeyondTheDescriptorsForClients) {
   const core::Fd client = connect();
   EXPECT_TRUE(turn_until([&] { return has_ended(client); }));
   EXPECT_EQ(counts(), (Counts{0, 0}));
-  EXPECT_TRUE(log.has("the limit of open files is reached"));
+  EXPECT_TRUE(log.has("client 1, 127.0.0.1")) << log.text();
+  EXPECT_TRUE(log.has("is rejected: the limit of open files is reached")) << log.text();
   EXPECT_FALSE(acceptor_->has_room());
 }
 
@@ -216,6 +277,7 @@ TEST_F(AcceptorTest, WaitsWhileThereAreNoDescriptors) {
   });
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_TRUE(paused);
+  EXPECT_TRUE(log.has("no client is accepted for now: ")) << log.text();
   EXPECT_FALSE(acceptor_->has_room());
   EXPECT_EQ(counts(), Counts{0});
   EXPECT_FALSE(has_ended(client));

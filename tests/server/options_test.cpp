@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "core/cpu.hpp"
 #include "tests/support/command_line.hpp"
@@ -77,6 +80,125 @@ TEST(ServerOptions, EachByItsName) {
   EXPECT_EQ(accepted({"--server-listen-port", "0"}).listen_port, 0);
 }
 
+TEST(ServerOptions, EachOfTheOthersByItsName) {
+  const auto options = accepted({"--proxy-from",
+                                 "10.0.0.0/8",
+                                 "--proxy-from",
+                                 "::1",
+                                 "--tls-certificate",
+                                 "chain.pem",
+                                 "--tls-key",
+                                 "key.pem",
+                                 "--tls-client-ca",
+                                 "ca.pem",
+                                 "--tls-client-crl",
+                                 "crl.pem",
+                                 "--comch",
+                                 "rdma:10.0.0.1:7000",
+                                 "--comch-key-file",
+                                 "key",
+                                 "--comch-allow",
+                                 "10.1.0.0/16",
+                                 "--rdma-device",
+                                 "mlx5_0",
+                                 "--traffic-class",
+                                 "106",
+                                 "--request-timeout",
+                                 "7s",
+                                 "--slow-request",
+                                 "8ms",
+                                 "--stall-limit",
+                                 "9ms",
+                                 "--client-memory",
+                                 "1m",
+                                 "--max-clients",
+                                 "11",
+                                 "--max-clients-per-address",
+                                 "12",
+                                 "--frame-timeout",
+                                 "13s",
+                                 "--idle-timeout",
+                                 "14s",
+                                 "--shutdown-together",
+                                 "--metrics",
+                                 "9100",
+                                 "--admin",
+                                 "unix:/run/a",
+                                 "--max-response-length",
+                                 "48"});
+  EXPECT_EQ(options.proxies.size(), 2U);
+  EXPECT_EQ(options.tls_certificate, "chain.pem");
+  EXPECT_EQ(options.tls_key, "key.pem");
+  EXPECT_EQ(options.tls_client_ca, "ca.pem");
+  EXPECT_EQ(options.tls_client_crl, "crl.pem");
+  EXPECT_EQ(options.comch_security.key_files, std::vector<std::string>{"key"});
+  EXPECT_EQ(options.comch_security.allowed.size(), 1U);
+  EXPECT_EQ(options.comch_path.device, "mlx5_0");
+  EXPECT_EQ(options.comch_path.traffic_class, 106);
+  EXPECT_EQ(options.request_timeout, 7s);
+  EXPECT_EQ(options.slow_request, 8ms);
+  EXPECT_EQ(options.stall_limit, 9ms);
+  EXPECT_EQ(options.clients.memory, std::uint64_t{1} << 20);
+  EXPECT_EQ(options.clients.connections, 11U);
+  EXPECT_EQ(options.clients.per_address, 12U);
+  EXPECT_EQ(options.clients.frame_timeout, 13s);
+  EXPECT_EQ(options.clients.idle_timeout, 14s);
+  EXPECT_TRUE(options.shutdown_together);
+  EXPECT_EQ(options.metrics->port, 9100);
+  EXPECT_EQ(options.admin, "/run/a");
+  EXPECT_EQ(options.max_response_length, 48U);
+}
+
+TEST(ServerOptions, BothEndsOfARangeBelongToIt) {
+  EXPECT_EQ(accepted({"--max-clients", "0"}).clients.connections, 0U);
+  EXPECT_EQ(accepted({"--max-clients-per-address", "0"}).clients.per_address, 0U);
+  const std::string most = std::to_string(1'000'000'000);
+  EXPECT_EQ(accepted({"--max-clients", most.c_str()}).clients.connections, 1'000'000'000U);
+  EXPECT_EQ(accepted({"--max-clients-per-address", most.c_str()}).clients.per_address,
+            1'000'000'000U);
+  std::vector<std::string> texts;
+  for (std::uint32_t i = 0; i < protocol::kMaxServices; ++i) {
+    texts.push_back(std::to_string(7000 + i) + "=echo");
+  }
+  std::vector<const char*> arguments;
+  for (const auto& text : texts) arguments.insert(arguments.end(), {"--listen", text.c_str()});
+  EXPECT_EQ(accepted(arguments).listens.size(), protocol::kMaxServices);
+  arguments.insert(arguments.end(), {"--listen", "9000=echo"});
+  support::expect_refused(parse(arguments), "offload-server", "--listen: given ");
+  EXPECT_EQ(accepted({"--listen", "1=echo", "--listen", "2=echo", "--threads", "128"}).threads,
+            128U);
+  support::expect_refused(
+      parse({"--listen", "1=echo", "--listen", "2=echo", "--threads", "129"}), "offload-server",
+      "--listen: 2 ports with 129 I/O threads each; at most 256 threads are allowed");
+}
+
+TEST(ServerOptions, AreReadAgainAsTheyWereGiven) {
+  const std::vector<const char*> arguments{"offload-server", "-p", "7000"};
+  const auto result = parse_options(static_cast<int>(arguments.size()), arguments.data());
+  const auto& configuration = std::get<Options>(result).configuration;
+  EXPECT_EQ(configuration.argument_count, 3);
+  EXPECT_EQ(configuration.arguments, arguments.data());
+  EXPECT_EQ(configuration.to_string(), "server-listen-port 7000 (command line)");
+}
+
+TEST(ServerOptions, AreAlsoPrinted) {
+  const auto printed = std::get<cli::Leave>(parse({"-p", "7000", "--print-config"}));
+  EXPECT_EQ(printed.status, 0);
+  EXPECT_NE(printed.text.find("\nserver-listen-port = 7000\n"), std::string::npos);
+  EXPECT_NE(printed.text.find(
+                "\n#client-memory = \"a quarter of the memory that the process can have\"\n"),
+            std::string::npos);
+}
+
+TEST(ServerOptions, EachThreadHasItsProcessor) {
+  EXPECT_EQ(io_thread_cpus(accepted({"--threads", "2"})), (std::vector<int>{-1, -1}));
+  Options options;
+  options.listens = {{1, "echo"}, {2, "crc32c"}};
+  options.cpus = {4, 6};
+  EXPECT_EQ(io_thread_cpus(options), (std::vector<int>{4, 6, 4, 6}));
+  EXPECT_EQ(services_of(options), (std::vector<std::string>{"echo", "crc32c"}));
+}
+
 TEST(ServerOptions, DepthsAreRoundedUpToAPowerOfTwo) {
   const std::pair<const char*, std::uint32_t> depths[] = {
       {"1", 1}, {"2", 2}, {"3", 4}, {"100", 128}, {"128", 128}, {"129", 256}, {"4096", 4096}};
@@ -114,6 +236,8 @@ TEST(ServerOptions, APortIsTakenOnlyOnItsAddress) {
   EXPECT_TRUE(accepted({"-p", "0", "--metrics", "0"}).metrics);
   EXPECT_TRUE(accepted({"-p", "7000", "--metrics", "10.0.0.1:7000"}).metrics);
   EXPECT_TRUE(accepted({"-p", "7000", "--metrics", "7001"}).metrics);
+  EXPECT_TRUE(
+      accepted({"-p", "7000", "--listen-address", "0.0.0.0", "--metrics", "[::1]:7000"}).metrics);
 }
 
 TEST(ServerOptions, ResponsesMayBeLongerThanRequests) {
@@ -137,6 +261,7 @@ TEST(ServerOptions, TheLargestChannelsThereCanBe) {
 
 TEST(ServerOptions, OneLineSaysWhatIsWrong) {
   const std::string cpu = std::to_string(core::allowed_cpus().front());
+  const std::string too_many = std::to_string(1'000'000'001);
   const support::BadCase cases[] = {
       {{"--comch", "/run/x"},
        "'/run/x' is not a comch address; allowed: unix:PATH, tcp:HOST:PORT, rdma:HOST:PORT; did "
@@ -148,6 +273,10 @@ TEST(ServerOptions, OneLineSaysWhatIsWrong) {
       {{"-p", "7000", "--metrics", "7000"}, "--metrics: 127.0.0.1:7000 is a port for clients"},
       {{"--listen", "7000=echo", "--listen-address", "::", "--metrics", "10.0.0.1:7000"},
        "--metrics: 10.0.0.1:7000 is a port for clients"},
+      {{"-p", "7000", "--listen-address", "0.0.0.0", "--metrics", "10.0.0.1:7000"},
+       "--metrics: 10.0.0.1:7000 is a port for clients"},
+      {{"-p", "7000", "--listen-address", "10.0.0.1", "--metrics", "[::]:7000"},
+       "--metrics: [::]:7000 is a port for clients"},
       {{"-p", "7000", "--comch", "tcp:localhost:7000"}, "--comch: localhost:7000 is a port for"},
       {{"--comch", "unix:"}, "has no path"},
       {{"--comch", "tcp:1.2.3.4"}, "allowed: unix:PATH"},
@@ -183,6 +312,23 @@ TEST(ServerOptions, OneLineSaysWhatIsWrong) {
       {{"--backend", "cpu"}, "--backend"},
       {{"stray"}, "stray"},
       {{"--listen-address"}, "--listen-address"},
+      {{"--listen-address", "localhost:80"},
+       "--listen-address: 'localhost:80' has a port; name the port with -p: --listen-address "
+       "localhost -p 80"},
+      {{"--listen-address", "[::1]:80"}, "--listen-address [::1] -p 80"},
+      {{"--listen", "7000"}, "--listen: '7000' is not PORT=NAME"},
+      {{"--listen", "=echo"}, "--listen: '=echo' is not PORT=NAME"},
+      {{"--listen", "7000echo"}, "--listen: '7000echo' is not PORT=NAME"},
+      {{"--listen", "65536=echo"}, "--listen: '65536=echo' is not PORT=NAME"},
+      {{"--listen", "7000=Echo"}, "--listen: '7000=Echo' is not PORT=NAME"},
+      {{"--tls-certificate", "a"}, "--tls-key"},
+      {{"--tls-key", "a"}, "--tls-certificate"},
+      {{"--client-memory", "1048575"}, "--client-memory: '1048575' is not a size from 1m"},
+      {{"--client-memory", "lots"}, "--client-memory: 'lots' is not a size from 1m"},
+      {{"--max-clients", too_many.c_str()}, "--max-clients: '"},
+      {{"--max-clients-per-address", too_many.c_str()}, "--max-clients-per-address: '"},
+      {{"--max-response-length", "47"}, "--max-response-length: '47' is not a size from 48 to"},
+      {{"-d", "03:00.0"}, "use --comch rdma:ADDRESS:PORT, whose address names the device"},
   };
   for (const auto& bad : cases) {
     support::expect_refused(parse(bad.arguments), "offload-server", bad.says);
@@ -197,6 +343,12 @@ TEST(ServerOptions, HelpNamesThemAll) {
         "--max-concurrent-messages", "--max-message-length", "--service", "--worker-timeout",
         "--shutdown-timeout", "--spin", "--log-level", "reverse, echo, crc32c"}) {
     EXPECT_NE(help.text.find(option), std::string::npos) << option;
+  }
+  for (const char* begin_of_group :
+       {"Ports for clients:\n  -p,--server-listen-port", "Workers and their channels:\n  ",
+        "Time limits:\n  --worker-timeout", "Limits of clients:\n  --client-memory",
+        "Operation:\n  --shutdown-together"}) {
+    EXPECT_NE(help.text.find(begin_of_group), std::string::npos) << begin_of_group;
   }
 }
 

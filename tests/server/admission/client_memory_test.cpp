@@ -21,6 +21,28 @@ TEST(ClientMemory, OneThreadMayHaveItsShareAndThePool) {
   EXPECT_FALSE(one.set_held(all.share() + kBudget / 2 + 1));
 }
 
+TEST(ClientMemory, AllOfThePoolIsLent) {
+  ClientMemory all(kBudget, 2);
+  EXPECT_EQ(all.step(), kBudget / 32 / 2);
+  EXPECT_TRUE(all.borrow(kBudget / 2)) << "the last byte";
+  EXPECT_FALSE(all.borrow(1));
+  all.give_back(kBudget / 2);
+  EXPECT_TRUE(all.borrow(1));
+}
+
+TEST(ClientMemory, GivesBackAllButTwoSteps) {
+  ClientMemory all(kBudget, 2);
+  ThreadMemory one(all);
+  ASSERT_TRUE(one.set_held(all.share() + 8 * all.step()));
+  ASSERT_EQ(one.allowed(), all.share() + 8 * all.step());
+  ASSERT_TRUE(one.set_held(all.share() + 4 * all.step()));
+  EXPECT_EQ(one.allowed(), all.share() + 6 * all.step());
+  ASSERT_TRUE(one.set_held(all.share()));
+  EXPECT_EQ(one.allowed(), all.share() + 2 * all.step());
+  ASSERT_TRUE(one.set_held(0));
+  EXPECT_EQ(one.allowed(), all.share());
+}
+
 TEST(ClientMemory, NobodyUsesUpTheShareOfAnother) {
   ClientMemory all(kBudget, 4);
   ThreadMemory greedy(all);

@@ -28,6 +28,17 @@ TEST(ReservedDescriptors, EachDoorHasItsOwn) {
   }
 }
 
+TEST(ReservedDescriptors, EachChannelHasItsOwn) {
+  const auto for_channels = [](bool local, std::size_t channels) {
+    return reserved_descriptors(kMany, local, channels, 0) -
+           reserved_descriptors(kMany, local, 0, 0);
+  };
+  for (const std::size_t channels : {std::size_t{1}, std::size_t{2}, kChannels}) {
+    EXPECT_EQ(for_channels(true, channels), kReservedALocalChannel * static_cast<int>(channels));
+    EXPECT_EQ(for_channels(false, channels), kReservedAChannel * static_cast<int>(channels));
+  }
+}
+
 TEST(ReservedDescriptors, ClientsHaveHalfOfFewAtLeast) {
   EXPECT_EQ(reserved_descriptors(60, /*local=*/false, kChannels, 1), 30);
 }
