@@ -80,6 +80,7 @@ TEST_F(ChannelSelectorTest, ALiveWorkerAnswersBeforeTheMove) {
   select(2);
   EXPECT_EQ(selector_.serving(), 1U);
   EXPECT_FALSE(selector_.ready());
+  EXPECT_FALSE(selector_.progress()) << "it has not moved yet";
   ASSERT_TRUE(first_.serve());
   EXPECT_EQ(take(), std::vector<Bytes>{text("cba")});
   EXPECT_TRUE(selector_.progress());
@@ -150,10 +151,12 @@ TEST_F(ChannelSelectorTest, ALineThatCannotBeUsedIsToldOnce) {
   selector_.remove(1);
   select(3);
   EXPECT_EQ(selector_.serving(), 0U);
+  EXPECT_TRUE(selector_.has_loss());
   const auto loss = selector_.take_loss();
   ASSERT_TRUE(loss);
   EXPECT_EQ(loss->worker, 3U);
   EXPECT_EQ(loss->reason, "the line is cut");
+  EXPECT_FALSE(selector_.has_loss());
   EXPECT_FALSE(selector_.take_loss());
   selector_.remove(3);
   select(2);

@@ -191,6 +191,24 @@ TEST_F(ClientTableTest, AClientThatLeavesIsErased) {
   EXPECT_EQ(turn(), "b");
 }
 
+TEST_F(ClientTableTest, OneThatHasTakenAnothersPlaceIsErasedFromThere) {
+  add(4);
+  for (const std::size_t client : {0U, 3U, 1U}) {
+    sockets_[client].reset();
+    turn();
+    EXPECT_TRUE(worked_);
+    turn();
+  }
+  EXPECT_EQ(table_.size(), 1U);
+  send(2);
+  EXPECT_EQ(turn(), "c");
+  EXPECT_TRUE(worked_);
+  turn();
+  EXPECT_FALSE(worked_);
+  EXPECT_EQ(metrics_.received.value(), 1U);
+  EXPECT_EQ(metrics_.closed[static_cast<std::size_t>(ConnectionEnd::peer)].value(), 3U);
+}
+
 TEST_F(ClientTableTest, AClientIsKeptWhileARequestOfItIsUnderWay) {
   Client& client = add();
   client.connection().add_request();

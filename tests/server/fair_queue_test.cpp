@@ -192,6 +192,23 @@ TEST_F(FairQueueTest, SparseOnesDoNotStarveTheOthers) {
   EXPECT_LT(sparse, 100);
 }
 
+// What it may have at first is one byte, so that it waits among the others from its first turn on.
+TEST_F(FairQueueTest, OneThatHasSpentExactlyWhatItHadIsNotSparse) {
+  come("b", 1);
+  EXPECT_EQ(round(0), "");
+  EXPECT_EQ(queue_.allowance(sender('a')), 1);
+  queue_.spend(sender('a'), 1);
+  sender('a').wants = 1;
+  queue_.make_waiting(sender('a'), /*sparse=*/true);
+  EXPECT_EQ(queue_.allowance(sender('a')), queue_.quantum());
+  EXPECT_EQ(round(9), "ba");
+}
+
+TEST_F(FairQueueTest, OneThatHasNotSpentWhatItHadGetsNoMore) {
+  queue_.make_waiting(sender('a'), /*sparse=*/false);
+  EXPECT_EQ(queue_.allowance(sender('a')), 1);
+}
+
 // A sender that lacks something other than room is skipped, and the round ends.
 TEST_F(FairQueueTest, OneThatCannotGoOnIsNotServedAgainInTheRound) {
   come("ab", 1);

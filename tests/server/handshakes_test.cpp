@@ -11,6 +11,7 @@
 #include "protocol/frame.hpp"
 #include "protocol/other_protocols.hpp"
 #include "tests/net/tls/tls_pair.hpp"
+#include "tests/support/certificates.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 
@@ -55,8 +56,17 @@ class HandshakesTest : public testing::Test {
   Handshakes handshakes_{engine_, metrics_, [this](net::Stream stream, const Admission&) {
                            done_.push_back(std::move(stream));
                          }};
+  /// Returns how many handshakes have failed, by their kind.
+  [[nodiscard]] std::array<std::uint64_t, kHandshakeFailures.size()> failures() const {
+    std::array<std::uint64_t, kHandshakeFailures.size()> counts{};
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = metrics_.tls_failures[i].value();
+    return counts;
+  }
+
   std::array<std::byte, 100> room_{};
 };
+
+using Failures = std::array<std::uint64_t, kHandshakeFailures.size()>;
 
 TEST_F(HandshakesTest, AClientIsHandedOverOnceItIsDone) {
   const core::Fd socket = add();
@@ -110,7 +120,10 @@ TEST_F(HandshakesTest, TheSourceThatHasTheMostMakesRoom) {
   few.set_context(TlsContext::psk_server({key_}));
   std::vector<core::Fd> flood;
   const core::Fd first = add(few, "10.0.0.2");
-  for (int i = 0; i < 20; ++i) flood.push_back(add(few, "10.0.0.1"));
+  for (std::size_t i = 0; i < 20; ++i) {
+    flood.push_back(add(few, "10.0.0.1"));
+    EXPECT_EQ(few.size(), std::min<std::size_t>(i + 2, 4)) << "only one makes room for another";
+  }
   const core::Fd last = add(few, "10.0.0.3");
   EXPECT_EQ(few.size(), 4U);
   EXPECT_EQ(few.held(), 4 * Handshakes::kMemory);
@@ -120,6 +133,8 @@ TEST_F(HandshakesTest, TheSourceThatHasTheMostMakesRoom) {
   EXPECT_LT(peek(flood[18]), 0);
   EXPECT_LT(peek(flood[19]), 0);
   EXPECT_EQ(net::limited_sources.count(net::Door::tls) - limited, 18U);
+  const std::string text = log.text();
+  EXPECT_LT(std::ranges::count(text, '\n'), 9) << "one a second";
   EXPECT_TRUE(log.has("10.0.0.1:1, is disconnected in its TLS handshake to make room for another"))
       << log.text();
 }
@@ -144,8 +159,11 @@ TEST_F(HandshakesTest, OneThatFailsIsToldWhyAndLeftToClose) {
   const core::Fd socket = add();
   TlsStream client(TlsContext::psk_client({"key", support::random_bytes(32, 2)}), socket.get());
   (void)client.handshake();
+  const support::LogCapture log;
   run();
   EXPECT_TRUE(done_.empty());
+  EXPECT_EQ(failures(), (Failures{0, 0, 0, 0, 1}));
+  EXPECT_TRUE(log.has("the TLS handshake failed: ")) << log.text();
   EXPECT_EQ(handshakes_.size(), 1U);
   EXPECT_LT(handshakes_.deadline(), engine_.run_time() + std::chrono::seconds(2));
   EXPECT_EQ(client.handshake(), TlsHandshake::failed);
@@ -162,6 +180,7 @@ TEST_F(HandshakesTest, OneThatDoesNotUseTlsIsToldInItsOwnProtocol) {
     run();
     std::array<char, 512> answer{};
     const ssize_t size = ::recv(socket.get(), answer.data(), answer.size(), MSG_DONTWAIT);
+    EXPECT_EQ(peek(socket), 0) << "nothing follows";
     return std::string(answer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
   };
   std::array<std::byte, protocol::kErrorFrameRoom> frame{};
@@ -170,6 +189,53 @@ TEST_F(HandshakesTest, OneThatDoesNotUseTlsIsToldInItsOwnProtocol) {
   EXPECT_EQ(answer_to({"\0\0\0\x11\0\0\0\4\0\0\0\5hello", 17}),
             std::string(reinterpret_cast<const char*>(frame.data()), size));
   EXPECT_EQ(answer_to("GET / HTTP/1.1\r\n\r\n"), protocol::kHttpRefusal);
+  EXPECT_EQ(failures(), (Failures{0, 0, 2, 0, 0}));
+}
+
+// It has been told: what it still sends is dropped, but not without end.
+TEST_F(HandshakesTest, OneThatFailsAndGoesOnSendingIsClosed) {
+  const core::Fd socket = add();
+  const std::string_view text = "GET / HTTP/1.1\r\n\r\n";
+  EXPECT_EQ(::send(socket.get(), text.data(), text.size(), 0), std::ssize(text));
+  run();
+  EXPECT_EQ(handshakes_.size(), 1U);
+  EXPECT_EQ(::send(socket.get(), "x", 1, 0), 1);
+  run();
+  EXPECT_EQ(handshakes_.size(), 1U) << "a byte is not the end";
+  const support::Bytes flood(std::size_t{4} * 16384);
+  EXPECT_EQ(::send(socket.get(), flood.data(), flood.size(), 0), std::ssize(flood));
+  run();
+  EXPECT_EQ(handshakes_.size(), 0U);
+}
+
+TEST_F(HandshakesTest, OneThatHasSentAFloodAlreadyIsClosedAtOnce) {
+  const core::Fd socket = add();
+  const support::Bytes flood(std::size_t{5} * 16384, std::byte{'x'});
+  EXPECT_EQ(::send(socket.get(), flood.data(), flood.size(), 0), std::ssize(flood));
+  run();
+  EXPECT_EQ(handshakes_.size(), 0U);
+  EXPECT_EQ(failures(), (Failures{0, 0, 1, 0, 0}));
+}
+
+TEST_F(HandshakesTest, ACertificateThatIsRefusedIsCountedByItsReason) {
+  const support::Authority authority("an authority");
+  const support::Authority stranger("a stranger");
+  const auto own = authority.issue("server", "DNS:server.test");
+  const auto revoked = authority.issue("revoked", "DNS:client.test");
+  handshakes_.set_context(TlsContext::server(own, authority.ca_file(), authority.revoke({2})));
+  const auto fail_with = [&](const net::TlsCertificate& certificate) {
+    const core::Fd socket = add();
+    TlsStream client(TlsContext::client("server.test", authority.ca_file(), certificate),
+                     socket.get());
+    for (int step = 0; step < 4; ++step) {
+      std::ignore = client.handshake();
+      run();
+    }
+  };
+  fail_with(stranger.issue("client", "DNS:client.test"));
+  EXPECT_EQ(failures(), (Failures{0, 1, 0, 0, 0}));
+  fail_with(revoked);
+  EXPECT_EQ(failures(), (Failures{1, 1, 0, 0, 0}));
 }
 
 TEST_F(HandshakesTest, OneThatFailsAndStaysIsClosed) {
@@ -197,14 +263,17 @@ TEST_F(HandshakesTest, OneThatDoesNotGoOnIsClosed) {
   hasty.set_context(TlsContext::psk_server({key_}));
   auto [here, there] = net::TlsPair::make_sockets();
   hasty.add(std::move(here));
+  bool worked = false;
   EXPECT_TRUE(support::eventually(
       [&] {
-        while (hasty.turn()) continue;
+        worked = hasty.turn();
         return hasty.size() == 0;
       },
       [&] { engine_.run_once(engine_.when(hasty.deadline())); }));
   std::byte byte{};
   EXPECT_EQ(::recv(there.get(), &byte, 1, 0), 0);
+  EXPECT_TRUE(worked);
+  EXPECT_EQ(failures(), (Failures{0, 0, 0, 1, 0}));
   EXPECT_TRUE(log.has("failed: it did not finish in time")) << log.text();
 }
 

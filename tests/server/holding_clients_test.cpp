@@ -11,9 +11,11 @@
 
 #include "apps/server/client_table.hpp"
 #include "net/socket.hpp"
+#include "net/source/source.hpp"
 #include "tests/net/tls/tls_pair.hpp"
 #include "tests/server/fixtures/client_fixture.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
 
 namespace offload::server {
 namespace {
@@ -146,7 +148,11 @@ TEST_F(HoldingClientsTest, AFrameThatDoesNotComeWholeEndsItsClient) {
   add();
   add();
   begin(1, 13);
+  const support::LogCapture log;
   EXPECT_EQ(refusal(1), static_cast<std::uint32_t>(protocol::Refusal::frame_timed_out));
+  EXPECT_TRUE(log.has("is disconnected: " +
+                      std::string(protocol::describe(protocol::Refusal::frame_timed_out))))
+      << log.text();
   test::Received quiet;
   quiet.read(sockets_[0]);
   EXPECT_FALSE(quiet.ended);
@@ -267,6 +273,20 @@ TEST_F(HoldingClientsTest, ClientsInTlsThatWereEndedHoldNoMoreOfIt) {
   }
 }
 
+// The memory of those that have left is free for others.
+TEST_F(HoldingClientsTest, ClientsInTlsThatHaveLeftCountNoMore) {
+  constexpr std::size_t kBudget = 1 << 20;
+  open({}, kBudget);
+  const std::uint64_t limited = net::limited_sources.count(net::Door::clients);
+  for (std::size_t i = 0; i < 3 * kBudget / kTlsMemory; ++i) {
+    add_tls("10.0.0.1").reset();
+    sockets_.back().reset();
+    for (int turns = 0; turns < 3; ++turns) turn();
+    ASSERT_EQ(table_->size(), 0U) << i;
+  }
+  EXPECT_EQ(net::limited_sources.count(net::Door::clients), limited);
+}
+
 // Each search for clients that hold too much finds some TLS clients to end.
 TEST_F(HoldingClientsTest, NewcomersInTlsDoNotKeepTheLargestHolder) {
   constexpr std::size_t kBudget = 2 << 20;
@@ -294,6 +314,13 @@ TEST_F(HoldingClientsTest, TlsBeyondItsHalfMakesRoomByItself) {
   std::vector<std::unique_ptr<net::TlsStream>> peers;
   while (peers.size() < 3 * kBudget / kTlsMemory) peers.push_back(add_tls("10.0.0.1"));
   EXPECT_EQ(holder.connection().state(), ConnectionState::open);
+}
+
+TEST_F(HoldingClientsTest, HandshakesAloneMayBeBeyondTheBudget) {
+  open({}, 1 << 20);
+  table_->set_held_by_handshakes(2 << 20);
+  turn();
+  EXPECT_EQ(table_->size(), 0U);
 }
 
 TEST_F(HoldingClientsTest, HandshakesCountAsHeld) {
@@ -327,15 +354,37 @@ TEST_F(HoldingClientsTest, AFrameThatIsNotReadYetIsNotLate) {
   EXPECT_EQ(refusal(0), static_cast<std::uint32_t>(protocol::Refusal::frame_timed_out));
 }
 
+// It has the whole time again for the frame, as often as there are responses that it has to take.
+TEST_F(HoldingClientsTest, AFrameIsNotLateWhileResponsesArePending) {
+  ClientLimits limits;
+  limits.frame_timeout = std::chrono::milliseconds(50);
+  open(limits);
+  Client& client = add();
+  begin(0, 13);
+  answer(client, 1 << 20);
+  for (int i = 0; i < 2; ++i) let_the_deadline_pass();
+  EXPECT_EQ(client.connection().state(), ConnectionState::open);
+  support::Bytes room(1 << 16);
+  while (!client.connection().backlog().empty()) {
+    ASSERT_GT(::recv(sockets_[0].get(), room.data(), room.size(), 0), 0);
+    turn();
+  }
+  let_the_deadline_pass();
+  EXPECT_NE(client.connection().state(), ConnectionState::open);
+  EXPECT_EQ(client.connection().end(), ConnectionEnd::timeout);
+}
+
 TEST_F(HoldingClientsTest, OneThatTakesNothingIsEndedAtItsFirstDeadline) {
   ClientLimits limits;
   limits.output_timeout = std::chrono::milliseconds(50);
   open(limits);
   Client& client = add();
   answer(client, 4 << 20);
+  const support::LogCapture log;
   let_the_deadline_pass();
   EXPECT_EQ(client.connection().state(), ConnectionState::closed);
   EXPECT_EQ(client.connection().end(), ConnectionEnd::timeout);
+  EXPECT_TRUE(log.has("is disconnected: it reads its responses too slowly")) << log.text();
 }
 
 // It has taken all that was pending as the first interval began, and nothing in the second.

@@ -5,9 +5,14 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 
+#include "core/cpu.hpp"
 #include "tests/server/fixtures/client_fixture.hpp"
 #include "tests/server/fixtures/worker_fixture.hpp"
 #include "tests/support/eventually.hpp"
@@ -311,6 +316,53 @@ TEST_F(IoThreadFailures, AWorkerThatAnswersNothingIsReportedOnce) {
   EXPECT_EQ(stuck_, 1);
 }
 
+// The control thread is told, which ends the server.
+TEST(IoThreadFailure, EndsItsClientsAndIsThrownAgain) {
+  const auto channel = make_channel(kWorker, Wakeup::engine);
+  channel->endpoint = std::make_unique<test::BrokenLine>();
+  std::atomic<int> woken{0};
+  IoThread thread({0,
+                   -1,
+                   {1000, kernels::response_length_of("reverse")},
+                   core::seconds(60),
+                   {},
+                   {},
+                   [](const WorkerFailure&) {
+                     throw core::Error(core::ErrorCode::driver, "it cannot be reported");
+                   },
+                   [&] { ++woken; }},
+                  channel);
+  thread.start();
+  auto [client, server] = test::connected_sockets();
+  thread.take(std::move(server));
+  EXPECT_NO_THROW(thread.check());
+  thread.select_worker(kWorker);
+  test::Received received;
+  EXPECT_TRUE(eventually([&, &own = client] { return received.read(own), received.ended; }));
+  EXPECT_THROW(thread.check(), core::Error);
+  EXPECT_EQ(woken, 2) << "for the worker, and for the failure";
+}
+
+TEST(IoThreadMoves, TheControlThreadHearsOfEach) {
+  std::atomic<int> moves{0};
+  IoThread thread({0,
+                   -1,
+                   {1000, kernels::response_length_of("reverse")},
+                   core::seconds(60),
+                   {},
+                   {},
+                   {},
+                   [&] { ++moves; }},
+                  make_channel(kWorker, Wakeup::polling));
+  thread.start();
+  thread.select_worker(kWorker);
+  EXPECT_TRUE(eventually([&] { return moves == 1; }));
+  EXPECT_EQ(thread.serving(), kWorker);
+  thread.remove_worker(kWorker, comch::WorkerLoss::ended);
+  EXPECT_TRUE(eventually([&] { return moves == 2; }));
+  EXPECT_EQ(thread.serving(), 0U);
+}
+
 // ---- Its end
 
 TEST_F(IoThreadTest, DrainedItAnswersWhatWasReadAndTakesNoMore) {
@@ -390,6 +442,23 @@ TEST_F(IoThreadTest, StopEndsItWithAllClients) {
   EXPECT_TRUE(client_ends());
   EXPECT_TRUE(log.has("I/O thread 0: 1 connections, 1 responses, 0 refusals")) << log.text();
   thread_.stop();  // once
+}
+
+TEST(IoThreadProcessor, IsTheOneThatWasChosen) {
+  const int cpu = core::allowed_cpus().front();
+  IoThread thread(
+      {0, cpu, {1000, kernels::response_length_of("reverse")}, core::seconds(60), {}, {}, {}, {}},
+      make_channel(kWorker, Wakeup::polling));
+  thread.start();
+  std::string allowed;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    std::string line;
+    if (!std::getline(status, line) || line != "Name:\tio-0") continue;
+    while (std::getline(status, line) && !line.starts_with("Cpus_allowed_list:")) continue;
+    allowed = line;
+  }
+  EXPECT_EQ(allowed, "Cpus_allowed_list:\t" + std::to_string(cpu));
 }
 
 TEST_F(IoThreadTest, CannotRunOnAProcessorThatIsNotThere) {

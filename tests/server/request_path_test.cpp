@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <ostream>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -25,6 +27,31 @@ using test::send_request;
 using RequestPathTest = test::RequestPathFixture;
 
 // ---- Waiting
+
+TEST_F(RequestPathTest, DeliveringSaysWhetherThereWereResponses) {
+  open(4);
+  Peer& peer = connect();
+  send_request(peer.socket, bytes_of("1"));
+  turn();
+  ASSERT_TRUE(worker_->serve());
+  engine_.run_once(core::TimePoint{});
+  EXPECT_TRUE(path_->deliver());
+  EXPECT_FALSE(path_->deliver());
+  EXPECT_FALSE(path_->retry(/*together=*/true)) << "no worker was lost";
+}
+
+TEST_F(RequestPathTest, LengthsAreCountedForThoseWhoReadThem) {
+  open(4);
+  Peer& peer = connect();
+  send_request(peer.socket, bytes_of("unread"));
+  turn();
+  EXPECT_EQ(metrics_.request_bytes.sum(), 0U);
+  metrics_.is_shown = true;
+  send_request(peer.socket, bytes_of("shown"));
+  turn();
+  EXPECT_EQ(metrics_.request_bytes.sum(), 5U);
+  EXPECT_EQ(metrics_.requests.value(), 2U);
+}
 
 TEST_F(RequestPathTest, ClientsWaitWhileItIsClosed) {
   open(4);
@@ -261,6 +288,60 @@ TEST_F(RequestPathTest, ABadFrameIsRefusedAfterTheAnswersThatAreDue) {
   EXPECT_TRUE(log.has("client 1, of unknown address, is disconnected: " +
                       std::string(protocol::describe(Refusal::frame_too_long))));
 }
+
+/// The first bytes of a client, and what the log says of it.
+struct Stranger {
+  std::string bytes;
+  const char* says;
+};
+std::ostream& operator<<(std::ostream& out, const Stranger& stranger) {
+  return out << stranger.says;
+}
+
+class RequestPathOfAStranger : public RequestPathTest,
+                               public testing::WithParamInterface<Stranger> {
+ protected:
+  void send(Peer& peer) {
+    send_all(peer.socket, std::as_bytes(std::span(GetParam().bytes)));
+    turn();
+  }
+};
+
+TEST_P(RequestPathOfAStranger, TheLogSaysWhatItSpeaks) {
+  open(4);
+  const support::LogCapture log;
+  send(connect());
+  EXPECT_TRUE(log.has(std::string("is disconnected: ") + GetParam().says)) << log.text();
+}
+
+// It has sent a valid frame: its later bytes are a wrong frame, whatever they look like.
+TEST_P(RequestPathOfAStranger, OneThatHasSentARequestIsNone) {
+  open(4);
+  Peer& peer = connect();
+  send_request(peer.socket, bytes_of("1"));
+  turn();
+  ASSERT_TRUE(worker_->serve());
+  ASSERT_EQ(next(peer), response(bytes_of("1")));
+  const support::LogCapture log;
+  send(peer);
+  EXPECT_TRUE(
+      log.has("is disconnected: " + std::string(protocol::describe(Refusal::frame_too_long))) ||
+      log.has("is disconnected: " + std::string(protocol::describe(Refusal::length_mismatch))))
+      << log.text();
+  const auto last = next(peer);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->id, protocol::MessageId::error);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Protocols, RequestPathOfAStranger,
+    testing::Values(
+        Stranger{"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                 "it is an HTTP client at a port that does not speak HTTP"},
+        Stranger{std::string("\x16\3\1\2\0\1\0\1\xfc\3\3", 11) + std::string(64, 'x'),
+                 "it is a TLS client at a port without TLS"},
+        Stranger{std::string("\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c", 16) + std::string(12, '\1'),
+                 "it begins with a PROXY header, and its address is not in --proxy-from"}));
 
 TEST_F(RequestPathTest, AMessageThatIsNoRequestIsRefused) {
   open(4);

@@ -1,11 +1,18 @@
 #include "apps/server/server.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <array>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -244,6 +251,184 @@ TEST_F(ServerTest, AHangupSetsTheTimeOfAShutdown) {
   ::kill(::getpid(), SIGTERM);
   EXPECT_TRUE(ends());
   EXPECT_TRUE(log_.has("not all clients could be answered in time")) << log_.text();
+}
+
+TEST_F(ServerTest, AHangupWithAWrongFileChangesNothing) {
+  options_.admin = dir_.file("admin");
+  start_with_a_file();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(enter());
+  std::ofstream(file_) << "request-timeout = \"soon\"\n";
+  ::kill(::getpid(), SIGHUP);
+  const std::string error = "error: SIGHUP: nothing was changed: " + file_ +
+                            ":1:1: --request-timeout: 'soon' is not a time";
+  EXPECT_TRUE(eventually([&] { return log_.has(error); })) << log_.text();
+  EXPECT_NE(command("reload").find("409 "), std::string::npos);
+  EXPECT_NE(command("reload").find("nothing was changed: the log has the reason"),
+            std::string::npos);
+  send_request(client_, bytes_of("still"));
+  EXPECT_EQ(next(), response(bytes_of("llits")));
+}
+
+TEST_F(ServerTest, AHangupNamesWhatOnlyARestartChanges) {
+  start_with_a_file();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(rereads("threads = 2\n"));
+  EXPECT_TRUE(log_.has("warning: changes only after a restart: threads ")) << log_.text();
+}
+
+/// Commands and what the server tells of itself.
+class ServerWithAdmin : public ServerTest {
+ protected:
+  ServerWithAdmin() { options_.admin = dir_.file("admin"); }
+
+  [[nodiscard]] std::string get(const std::string& path) const {
+    return telemetry::ask_unix(options_.admin, "GET", path);
+  }
+  [[nodiscard]] nlohmann::json status() const {
+    const std::string answer = get("/status");
+    return nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n")))["state"];
+  }
+};
+
+TEST_F(ServerWithAdmin, LogsAndShowsWhoServes) {
+  options_.clients.memory = std::uint64_t{64} << 20;
+  start();
+  EXPECT_TRUE(eventually([this] { return log_.has("info: waiting for a worker on unix:"); }));
+  EXPECT_NE(get("/readyz").find("503 "), std::string::npos);
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(enter());
+  EXPECT_TRUE(log_.has("info: clients may use 64 MiB for ")) << log_.text();
+  EXPECT_TRUE(log_.has(" serves 1 of 1 channels")) << log_.text();
+  EXPECT_TRUE(eventually([this] { return get("/readyz").find("200 ") != std::string::npos; }));
+  ASSERT_EQ(status()["workers"].size(), 1U);
+  EXPECT_EQ(status()["workers"][0]["worker"], 1);
+  EXPECT_EQ(status()["workers"][0]["backend"], "test");
+  EXPECT_EQ(status()["workers"][0]["channels"], 1);
+  ASSERT_TRUE(attach_stand_by());
+  EXPECT_TRUE(eventually([this] { return status()["workers"].size() == 2; }));
+  worker_.reset();
+  EXPECT_TRUE(eventually([this] {
+    const auto workers = status()["workers"];
+    return workers.size() == 1 && workers[0]["worker"] == 2 && workers[0]["channels"] == 1;
+  }));
+  EXPECT_TRUE(log_.has("worker 2")) << log_.text();
+}
+
+// It is told which channels it serves, as the first one was.
+TEST_F(ServerWithAdmin, AWorkerMayComeAgain) {
+  ASSERT_TRUE(begins());
+  for (int i = 0; i < 2; ++i) {
+    worker_.reset();
+    ASSERT_TRUE(attach());
+    EXPECT_TRUE(eventually([this] { return worker_->channels() == 1; })) << i;
+    send_request(client_, bytes_of("request"));
+    EXPECT_EQ(next(), response(bytes_of("tseuqer")));
+  }
+}
+
+TEST_F(ServerWithAdmin, CommandsAreCarriedOutOrRefused) {
+  ASSERT_TRUE(begins());
+  EXPECT_TRUE(eventually([this] { return get("/readyz").find("200 ") != std::string::npos; }));
+  EXPECT_NE(command("drain").find("200 "), std::string::npos);
+  EXPECT_NE(get("/readyz").find("503 "), std::string::npos);
+  send_request(client_, bytes_of("served"));
+  EXPECT_EQ(next(), response(bytes_of("devres")));
+  EXPECT_NE(command("undrain").find("200 "), std::string::npos);
+  EXPECT_NE(get("/readyz").find("200 "), std::string::npos);
+  EXPECT_NE(command("log-level?value=debug").find("the log level is debug"), std::string::npos);
+  EXPECT_NE(command("detach").find("detach needs a worker's number"), std::string::npos);
+  const std::string unknown = command("explode");
+  EXPECT_NE(unknown.find("404 "), std::string::npos);
+  EXPECT_NE(unknown.find("the commands are: log-level, reload, drain, undrain, detach"),
+            std::string::npos);
+}
+
+TEST_F(ServerWithAdmin, AContentIsNamedOnceAfterItHasChanged) {
+  const support::Authority authority("an authority");
+  const net::TlsCertificate files = authority.issue("server", "DNS:server.test");
+  options_.tls_certificate = files.chain_file;
+  options_.tls_key = files.key_file;
+  start_with_a_file();
+  std::ofstream(file_) << "";
+  ASSERT_TRUE(attach());
+  std::ignore = authority.issue("server", "DNS:new.test");
+  EXPECT_NE(command("reload").find("were reread"), std::string::npos);
+  EXPECT_TRUE(log_.has("were reread: the content of " + files.key_file + ", the content of " +
+                       files.chain_file) ||
+              log_.has("were reread: the content of " + files.chain_file + ", the content of " +
+                       files.key_file))
+      << log_.text();
+  log_.clear();
+  EXPECT_NE(command("reload").find("were reread"), std::string::npos);
+  EXPECT_TRUE(log_.has("were reread: nothing changed")) << log_.text();
+}
+
+TEST_F(ServerTest, ServesItsMetricsOverTcp) {
+  const std::uint16_t port = net::test::free_port();
+  options_.metrics = telemetry::MetricsAddress{"127.0.0.1", port};
+  start();
+  ASSERT_TRUE(attach());
+  ASSERT_TRUE(connect(port));
+  test::send_all(client_, bytes_of("GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
+                                   "Connection: close\r\n\r\n"));
+  EXPECT_TRUE(eventually([this] { return received_.read(client_), received_.ended; }));
+  const std::string page(reinterpret_cast<const char*>(received_.bytes.data()),
+                         received_.bytes.size());
+  EXPECT_NE(page.find("\noffload_server_workers_attached 1\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("offload_build_info{program=\"offload-server\""), std::string::npos) << page;
+}
+
+/// A service manager's socket, which the server finds in its environment. It outlives the server.
+class ServiceManagerSocket {
+ protected:
+  ServiceManagerSocket() : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{AF_UNIX, {}};
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ::setenv("NOTIFY_SOCKET", path_.c_str(), 1);
+  }
+  ServiceManagerSocket& operator=(ServiceManagerSocket&&) = delete;
+  ~ServiceManagerSocket() { ::unsetenv("NOTIFY_SOCKET"); }
+
+  /// Returns whether it was told that, after what earlier calls found.
+  bool hears(const std::string& text) {
+    std::array<char, 512> message;
+    for (;;) {
+      const ssize_t size = ::recv(socket_.get(), message.data(), message.size(), MSG_DONTWAIT);
+      if (size < 0) return false;
+      const std::string_view told(message.data(), static_cast<std::size_t>(size));
+      if (told.find(text) != std::string_view::npos) return true;
+    }
+  }
+
+  const support::TempDir folder_;
+  const std::string path_ = folder_.file("notify");
+  const core::Fd socket_;
+};
+
+class ServerAsService : ServiceManagerSocket, public ServerTest {
+ protected:
+  bool tells(const std::string& text) {
+    return eventually([&] { return hears(text); });
+  }
+};
+
+TEST_F(ServerAsService, TellsItsManagerWhatItDoes) {
+  options_.worker_timeout = std::chrono::milliseconds(200);
+  start();
+  EXPECT_TRUE(tells("waiting for the first worker"));
+  ASSERT_TRUE(attach());
+  EXPECT_TRUE(tells("serving"));
+  worker_.reset();
+  EXPECT_TRUE(tells("no worker is attached: requests wait"));
+  EXPECT_TRUE(tells("no worker is attached: requests are refused"));
+  EXPECT_TRUE(log_.has("warning: no worker is attached: requests are refused until one attaches"));
+  ASSERT_TRUE(attach());
+  EXPECT_TRUE(tells("serving"));
+  ::kill(::getpid(), SIGTERM);
+  EXPECT_TRUE(tells("answering the requests that were read"));
+  EXPECT_TRUE(ends());
 }
 
 TEST_F(ServerTest, ATakenPortShowsAtOnce) {

@@ -50,6 +50,14 @@ TEST_F(LongRequestsTest, OneIsAlwaysLetIn) {
   }
 }
 
+TEST_F(LongRequestsTest, AShortOneHasAtMost64KiB) {
+  EXPECT_TRUE(post(kLongestRequest));
+  EXPECT_TRUE(post(64 * 1024 + 1));
+  EXPECT_TRUE(post(kLongestRequest)) << "no short one is there";
+  EXPECT_TRUE(post(64 * 1024));
+  EXPECT_FALSE(post(kLongestRequest));
+}
+
 TEST_F(LongRequestsTest, ShortOnesAreForgotten) {
   EXPECT_TRUE(post(kShortRequest));
   EXPECT_TRUE(post(kLongestRequest));

@@ -70,6 +70,13 @@ TEST_F(RequestStagesTest, TheTimesOfOneOf64AreTaken) {
     count += metrics_.duration.count_at(i);
   }
   EXPECT_EQ(count, 2U);
+  const auto samples = metrics_.samples.latest();
+  ASSERT_EQ(samples.size(), 2U);
+  for (const RequestSample& sample : samples) {
+    EXPECT_EQ(sample.length, 1U);
+    EXPECT_GT(sample.began, 0U);
+  }
+  EXPECT_GE(samples[1].began, samples[0].written);
   std::uint64_t sum = 0;
   for (const auto& stage : metrics_.stages) sum += stage.sum();
   EXPECT_EQ(metrics_.duration.sum(), sum);

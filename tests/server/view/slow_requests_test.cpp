@@ -118,6 +118,7 @@ TEST_F(SlowRequestsTest, ARequestThatWaitsForAWorkerIsReportedWhenItIsAnswered) 
   const auto parts = times("of 5 bytes for reverse");
   ASSERT_EQ(parts.size(), 4U) << log_.text();
   EXPECT_GE(parts[1], 200);  // until it was in the channel
+  EXPECT_NEAR(parts[0], parts[1] + parts[2] + parts[3], 0.003);
 
   // The time of that wait does not count for the next one.
   send_request(peer.socket, bytes_of("next"));
@@ -230,6 +231,28 @@ TEST_F(SlowRequestsTest, AnErrorInsteadOfAResponseIsReported) {
   EXPECT_TRUE(log_.has("until its error worker_unavailable")) << log_.text();
   EXPECT_GE(parts[1], 200);
   EXPECT_EQ(count(), 2U);
+}
+
+TEST_F(SlowRequestsTest, AnErrorOfTheWorkerIsReportedAsOne) {
+  open(4, kAny);
+  Peer& peer = connect();
+  send_request(peer.socket, bytes_of("request"));
+  turn();
+  worker_->fail();
+  ASSERT_EQ(next(peer), error(Refusal::worker_failed));
+  EXPECT_EQ(count(), 1U);
+  EXPECT_TRUE(log_.has("slow request 1, of 7 bytes for reverse, took ")) << log_.text();
+  EXPECT_TRUE(log_.has("until its error worker_failed")) << log_.text();
+  EXPECT_FALSE(log_.has("until its response")) << log_.text();
+}
+
+TEST_F(SlowRequestsTest, AnErrorInTimeIsNotReported) {
+  open(4, kLate);
+  Peer& peer = connect();
+  path_->set_refusal(Refusal::worker_unavailable);
+  send_request(peer.socket, bytes_of("nobody"));
+  ASSERT_EQ(next(peer), error(Refusal::worker_unavailable));
+  EXPECT_EQ(count(), 0U) << log_.text();
 }
 
 // Each arrived once, whatever number of workers it was with. The second one is retried first, in
