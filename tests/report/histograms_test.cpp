@@ -29,6 +29,15 @@ TEST(HistogramSum, IsTheHistogramOfAllLatencies) {
   EXPECT_EQ(merged.histogram, all.histogram);
 }
 
+TEST(HistogramSum, HasTheMeanAndTheEndsOfAllWhateverTheirOrder) {
+  HistogramSum sum;
+  sum.add(latency_of({7, 200}));
+  sum.add(latency_of({100, 300, 5001}));
+  EXPECT_EQ(sum.latency().at(Statistic::min), 7);
+  EXPECT_EQ(sum.latency().at(Statistic::max), 5001);
+  EXPECT_NEAR(sum.latency().at(Statistic::mean), 5608.0 / 5, 5608.0 / 5 * 0.004);
+}
+
 TEST(HistogramSum, OfNothingIsEmpty) {
   const Latency none = HistogramSum().latency();
   EXPECT_EQ(none.count, 0U);

@@ -28,6 +28,31 @@ TEST(Numbers, Times) {
   EXPECT_EQ(time_text(2.5e6), "2.5 s");
 }
 
+// Rounding leaves no four digits, and none too few.
+TEST(Numbers, HaveThreeDigitsOnBothSidesOfEachStep) {
+  EXPECT_EQ(time_text(0.9994), "999 ns");
+  EXPECT_EQ(time_text(0.9996), "1 µs");
+  EXPECT_EQ(time_text(9.994), "9.99 µs");
+  EXPECT_EQ(time_text(9.996), "10 µs");
+  EXPECT_EQ(time_text(99.94), "99.9 µs");
+  EXPECT_EQ(time_text(99.96), "100 µs");
+  EXPECT_EQ(time_text(999.4), "999 µs");
+  EXPECT_EQ(time_text(999.4e3), "999 ms");
+  EXPECT_EQ(time_text(999.6e3), "1 s");
+  EXPECT_EQ(short_text(999.4), "999");
+  EXPECT_EQ(short_text(999.6), "1k");
+  EXPECT_EQ(short_text(999.4e3), "999k");
+  EXPECT_EQ(short_text(999.6e3), "1M");
+  EXPECT_EQ(short_text(999.4e6), "999M");
+  EXPECT_EQ(short_text(999.6e6), "1G");
+  EXPECT_EQ(grouped(9.9), "9.900");
+  EXPECT_EQ(grouped(10), "10.00");
+  EXPECT_EQ(grouped(100), "100.0");
+  EXPECT_EQ(grouped(1000), "1,000");
+  EXPECT_EQ(counted(0), "0");
+  EXPECT_EQ(counted(1'000'000), "1,000,000");
+}
+
 TEST(Numbers, Short) {
   EXPECT_EQ(short_text(0), "0");
   EXPECT_EQ(short_text(50), "50");
@@ -52,6 +77,10 @@ TEST(Numbers, LogTicks) {
   EXPECT_EQ(log_ticks(10, 100), (std::vector<double>{10, 20, 50, 100}));
   EXPECT_EQ(log_ticks(1, 100'000).size(), 6U) << "powers of ten alone";
   EXPECT_EQ(rounded_range(13, 8519), (std::pair<double, double>{10, 10'000}));
+  EXPECT_EQ(log_ticks(2, 1999), (std::vector<double>{2, 5, 10, 20, 50, 100, 200, 500, 1000}));
+  EXPECT_EQ(log_ticks(2, 2001), (std::vector<double>{10, 100, 1000})) << "more than three decades";
+  EXPECT_EQ(rounded_range(7, 7), (std::pair<double, double>{5, 10}));
+  EXPECT_EQ(rounded_range(10, 10), (std::pair<double, double>{10, 20}));
   EXPECT_EQ(rounded_range(20, 50), (std::pair<double, double>{20, 50}));
 }
 

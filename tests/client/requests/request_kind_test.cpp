@@ -30,6 +30,20 @@ TEST(RequestKind, ACommandMayHaveCommas) {
   EXPECT_EQ(kind->verification->argument, "tr a,b c=d");
 }
 
+TEST(RequestKind, BothEndsOfARangeBelongToIt) {
+  EXPECT_TRUE(RequestKind::parse(std::string(64, 'a')));
+  EXPECT_EQ(RequestKind::parse("aA0zZ9-_:port=65535")->port, 65535);
+  EXPECT_EQ(RequestKind::parse("a:port=1")->port, 1);
+  EXPECT_EQ(RequestKind::parse("a:weight=1000000000")->weight, 1e9);
+  EXPECT_FALSE(RequestKind::parse("a:weight=1000000001"));
+  EXPECT_EQ(RequestKind::parse("a:size=16m")->sizes->front().bytes, kLongestMessage);
+  EXPECT_EQ(RequestKind::parse("a:size=0")->sizes->front().bytes, 0U);
+  for (const char* text : {"a/", "a@", "a[", "a`", "a{"}) {
+    EXPECT_FALSE(RequestKind::parse(text)) << text;
+  }
+  EXPECT_TRUE(RequestKind::parse("a:requests=f,verify=recorded"));
+}
+
 TEST(RequestKind, OtherTextsAreRefused) {
   for (const std::string text : {"",
                                  ":",

@@ -51,6 +51,16 @@ TEST_F(ScheduleTest, WrongOnesNameTheirLine) {
   EXPECT_EQ(error("\n# nothing\n"), "2: it has no requests");
 }
 
+TEST_F(ScheduleTest, HasALimitOfDifferentSizes) {
+  std::string most;
+  for (std::uint32_t bytes = 0; bytes < kMostSizes; ++bytes) {
+    most += "0 " + std::to_string(bytes) + '\n';
+  }
+  EXPECT_EQ(read(most + "0 0\n0 1\n").sizes.size(), kMostSizes);
+  EXPECT_EQ(error(most + "0 16m\n"), std::to_string(kMostSizes + 1) + ": more than " +
+                                         std::to_string(kMostSizes) + " different sizes");
+}
+
 TEST_F(ScheduleTest, AFileThatIsNotThere) {
   EXPECT_EQ(support::thrown_by([&] { Schedule::read(path_); }).code(), core::ErrorCode::not_found);
 }

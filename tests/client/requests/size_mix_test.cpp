@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
@@ -22,6 +24,29 @@ TEST(SizeMix, WhatIsNoMix) {
                            "64:1;65:1", "64:1x", " 64:1"}) {
     EXPECT_FALSE(parse_mix(text)) << text;
   }
+}
+
+TEST(SizeMix, BothEndsOfARangeBelongToIt) {
+  EXPECT_EQ(parse_mix("0:1,16m:1000000000").value().size(), 2U);
+  EXPECT_FALSE(parse_mix("64:1000000001"));
+  EXPECT_FALSE(parse_mix("16777217:1"));
+  std::string most;
+  for (std::uint32_t bytes = 0; bytes < kMostSizes; ++bytes) {
+    most += (bytes == 0 ? "" : ",") + std::to_string(bytes) + ":1";
+  }
+  EXPECT_EQ(parse_mix(most).value().size(), kMostSizes);
+  EXPECT_EQ(parse_mix(most + ",0:1").value().size(), kMostSizes) << "the same size again";
+  EXPECT_FALSE(parse_mix(most + ",1m:1"));
+}
+
+TEST(SizeMix, UniformSizesAreStepsOfTheRange) {
+  const auto all = parse_uniform_sizes("1-256").value();
+  ASSERT_EQ(all.size(), 256U);
+  for (std::uint32_t i = 0; i < 256; ++i) EXPECT_EQ(all[i].bytes, i + 1);
+  const auto most = parse_uniform_sizes("0-510").value();
+  ASSERT_EQ(most.size(), 256U);
+  EXPECT_EQ(most[1].bytes, 2U);
+  EXPECT_EQ(most[255].bytes, 510U);
 }
 
 TEST(SizeMix, UniformSizes) {
@@ -54,6 +79,14 @@ TEST(SizeMix, AWrongFileNamesItsLine) {
   directory.write("sizes", "64\n\nsixty\n");
   EXPECT_EQ(support::thrown_by([&] { read_sizes_file(path); }).what(),
             "'" + path + "', line 3: 'sixty' is not a size from 0 to 16m");
+  std::string sizes;
+  for (std::uint32_t bytes = 0; bytes < kMostSizes; ++bytes) sizes += std::to_string(bytes) + '\n';
+  directory.write("sizes", sizes);
+  EXPECT_EQ(read_sizes_file(path).size(), kMostSizes);
+  directory.write("sizes", sizes + "16m\n");
+  EXPECT_EQ(support::thrown_by([&] { read_sizes_file(path); }).what(),
+            "'" + path + "', line " + std::to_string(kMostSizes + 1) + ": more than " +
+                std::to_string(kMostSizes) + " sizes");
   directory.write("sizes", "# nothing\n");
   EXPECT_EQ(support::thrown_by([&] { read_sizes_file(path); }).code(),
             core::ErrorCode::bad_message);
