@@ -1,9 +1,12 @@
 #include "channel/batch_buffer.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <vector>
 
+#include "memory/shared_memory.hpp"
 #include "tests/support/bytes.hpp"
 
 namespace offload::channel {
@@ -55,6 +58,23 @@ TEST(BatchBuffer, MessagesOfAllLengthsBehindTheirTable) {
   }
 }
 
+// A message may be the last bytes of a mapping.
+TEST(BatchBuffer, ReadsNothingBeyondAMessage) {
+  const std::size_t page = memory::page_size();
+  const memory::Mapping pages =
+      memory::map(2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  ASSERT_NE(pages, nullptr);
+  ASSERT_EQ(::mprotect(pages.get() + page, page, PROT_NONE), 0);
+  for (std::size_t length = 0; length <= 100; ++length) {
+    const auto message = random_bytes(length, 1);
+    std::byte* const at = pages.get() + page - length;
+    std::copy(message.begin(), message.end(), at);
+    BatchBuffer batch;
+    batch.add({at, length});
+    EXPECT_EQ(support::copy_of(batch.content().bytes), message);
+  }
+}
+
 TEST(BatchBuffer, EndsAtTheMostMessages) {
   BatchBuffer batch;
   for (std::uint32_t i = 0; i < kernels::kMaxBatchCount; ++i) {
@@ -80,10 +100,13 @@ TEST(BatchBuffer, EndsWhereItsResponsesMayEnd) {
 }
 
 TEST(BatchBuffer, AResponseMayBeLongerThanItsRequest) {
-  BatchBuffer batch;
-  std::uint32_t count = 0;
-  for (; batch.fits(0, kernels::kMaxPacketPayload); ++count) batch.add({});
-  EXPECT_EQ(count, kernels::kMaxPacketPayload / (kernels::kFrameHeader + 48));
+  constexpr std::uint32_t kSix = 6 * (kernels::kFrameHeader + 48);
+  for (const std::uint32_t limit : {kSix - 1, kSix, kernels::kMaxPacketPayload}) {
+    BatchBuffer batch;
+    std::uint32_t count = 0;
+    for (; batch.fits(0, limit); ++count) batch.add({});
+    EXPECT_EQ(count, limit < kSix ? 5U : 6U) << limit;
+  }
 }
 
 TEST(BatchBuffer, AsLongAsTheChannelSays) {

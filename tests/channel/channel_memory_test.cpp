@@ -8,9 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +77,18 @@ TEST_F(ChannelMemoryTest, SeesTheSameMemory) {
   const auto header = kernels::load_packet(import.view().request(0).packets);
   EXPECT_EQ(header.flag, import.view().layout.flag_of(0));
   EXPECT_EQ(header.data[0], 5U);
+}
+
+TEST_F(ChannelMemoryTest, ItsRegionsAreStartedOnce) {
+  const ImportedChannel import(good_, test::passed_fds(memory_));
+  import.requests().start();
+  start_regions(import);
+  EXPECT_TRUE(import.responses().started());
+  EXPECT_NO_THROW(start_regions(import));
+  const ImportedChannel second(good_, test::passed_fds(memory_));
+  start_regions(second);
+  EXPECT_TRUE(second.requests().started());
+  EXPECT_TRUE(second.responses().started());
 }
 
 TEST_F(ChannelMemoryTest, BeginsWhereItIsTold) {
@@ -239,9 +253,29 @@ TEST(TryMemory, NamesTheLimitThatItMeets) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &least), 0);
   const auto error = thrown_by([] { try_memory(1, kDepth, kLength, 48); });
   EXPECT_NE(std::string(error.what()).find("ulimit -f"), std::string::npos) << error.what();
+  EXPECT_NO_THROW(try_memory(0, kDepth, kLength, 48));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   std::signal(SIGXFSZ, signal);
   try_memory(1, kDepth, kLength, 48);
+}
+
+TEST(TryMemory, HoldsAllChannelsAtOnce) {
+  // Descriptors without a gap below the limit, which has room for one channel and a half.
+  std::vector<core::Fd> fillers;
+  int first_free = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    first_free = std::max(first_free, std::stoi(entry.path().filename().string()) + 1);
+  }
+  do {
+    fillers.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+  } while (fillers.back().get() < first_free);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit least{static_cast<rlim_t>(fillers.back().get()) + 1 + 3, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &least), 0);
+  EXPECT_NO_THROW(try_memory(1, kDepth, kLength, 48));
+  EXPECT_THROW(try_memory(2, kDepth, kLength, 48), core::Error);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <atomic>
@@ -52,6 +53,15 @@ TEST_F(Doorbell, AnyWordButZeroIsArmed) {
   ringer_.ring();
   EXPECT_TRUE(is_readable(waiter_.fd(), 0));
   EXPECT_EQ(word_.armed, 0U);
+}
+
+// A worker of another user opens its end again.
+TEST_F(Doorbell, EachUserMayOpenItAgain) {
+  for (const core::Fd* end : {&pipe_.waiting, &pipe_.ringing}) {
+    struct stat status {};
+    ASSERT_EQ(::fstat(end->get(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0666U);
+  }
 }
 
 int flags_of(const core::Fd& fd) {

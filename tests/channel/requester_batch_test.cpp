@@ -76,8 +76,25 @@ TEST_F(RequesterBatch, AGpuGetsFewMessagesAloneMoreInPacketsAndManyPlain) {
   ASSERT_GT(counts.size(), 40U);
   EXPECT_EQ(std::vector(counts.begin(), counts.begin() + 5),
             (std::vector<std::uint32_t>{0, 0, 0, 0, 4}));
-  EXPECT_EQ(counts[33], 4U);
-  EXPECT_EQ(counts[36], 64U);
+  EXPECT_EQ(counts[34], 4U);
+  EXPECT_EQ(counts[35], 64U);
+}
+
+// Behind the four that are alone: the room of two messages is what fits in packets, or a byte more.
+TEST_F(RequesterBatch, ABatchForAGpuFitsInPackets) {
+  for (const std::size_t beyond : {0U, 1U}) {
+    ChannelMemory memory(0, 32, 1000, -1);
+    test::Server server(memory.endpoint());
+    server.requester.set_wakeup(Wakeup::polling);
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_TRUE(server.requester.post(random_bytes(64, 1), test::Server::somebody()).ok());
+    }
+    for (const std::size_t length : {std::size_t{170}, 178 + beyond}) {
+      ASSERT_TRUE(server.requester.post(random_bytes(length, 1), test::Server::somebody()).ok());
+    }
+    server.requester.flush();
+    EXPECT_EQ(server.requester.slots().posted(), 5 + beyond);
+  }
 }
 
 TEST_F(RequesterBatch, AGpuGetsPlainBatchesWhereSlotsAreFew) {
@@ -87,6 +104,83 @@ TEST_F(RequesterBatch, AGpuGetsPlainBatchesWhereSlotsAreFew) {
   const Bytes message = random_bytes(64, 1);
   for (int i = 0; i < 200; ++i) {
     ASSERT_TRUE(server.requester.post(message, test::Server::somebody()).ok()) << i;
+  }
+  server.requester.flush();
+  std::vector<std::uint32_t> counts;
+  for (std::uint64_t slot = 0; slot < server.requester.slots().posted(); ++slot) {
+    const auto header = kernels::load_packet(memory.endpoint().view.request(slot).packets);
+    counts.push_back(header.data[2]);
+  }
+  EXPECT_EQ(counts, (std::vector<std::uint32_t>{0, 0, 0, 0, 64, 64, 64, 4}));
+}
+
+TEST_F(RequesterBatch, MessagesOfUpTo1024BytesShareASlot) {
+  struct Case {
+    std::vector<std::size_t> lengths;
+    std::uint64_t before_the_flush;  ///< slots
+    std::uint64_t after_it;
+  };
+  for (const Case& one : {Case{{10, 1024}, 0, 1}, Case{{10, 1025}, 2, 2}, Case{{1024, 10}, 0, 1},
+                          Case{{1025, 10}, 1, 2}, Case{{1024, 1024}, 0, 1}}) {
+    Ends ends(8, kLongest);
+    Requester& requester = ends.server.requester;
+    for (const std::size_t length : one.lengths) {
+      ASSERT_TRUE(requester.post(random_bytes(length, 1), test::Server::somebody()).ok());
+    }
+    EXPECT_EQ(requester.slots().posted(), one.before_the_flush);
+    requester.flush();
+    EXPECT_EQ(requester.slots().posted(), one.after_it);
+  }
+}
+
+TEST_F(RequesterBatch, OfTheLongestMessagesThatTheChannelAllows) {
+  Ends ends(8, 100);
+  for (const std::size_t length : {10U, 100U, 100U}) {
+    ASSERT_TRUE(ends.server.requester.post(random_bytes(length, 1), test::Server::somebody()).ok());
+  }
+  EXPECT_EQ(ends.server.requester.post(random_bytes(101, 1), nullptr),
+            core::Status(core::ErrorCode::invalid_value));
+  ends.server.requester.flush();
+  EXPECT_EQ(ends.server.requester.slots().posted(), 1U);
+}
+
+// Five messages have a room of exactly what a slot holds; with a byte more, the last is alone.
+TEST_F(RequesterBatch, FillsASlotToTheLastByte) {
+  for (const std::size_t beyond : {0U, 1U}) {
+    Ends ends(8, kLongest);
+    Requester& requester = ends.server.requester;
+    for (std::size_t i = 0; i < 5; ++i) {
+      const auto message = random_bytes(1012 + (i == 4 ? beyond : 0), 1);
+      ASSERT_TRUE(requester.post(message, test::Server::somebody()).ok());
+    }
+    requester.flush();
+    EXPECT_EQ(requester.slots().posted(), 1 + beyond);
+  }
+}
+
+TEST_F(RequesterBatch, ARequestIsFoundUntilItsResponseIsReleased) {
+  const std::uint32_t capacity = requester_.capacity();
+  std::uint64_t sequence = 0;
+  for (std::uint64_t slot = 0; sequence < 2 * capacity; ++slot) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      const core::RunTime now{std::chrono::nanoseconds(1000 * sequence + i)};
+      ASSERT_TRUE(requester_.post(random_bytes(i, 1), &messages_, now).ok());
+      requester_.newest().waited_us = static_cast<std::uint32_t>(sequence + i);
+    }
+    requester_.flush();
+    EXPECT_EQ(requester_.oldest().waited_us, sequence);
+    ASSERT_EQ(ends_.serve(slot), Outcome::answered);
+    for (std::size_t i = 0; i < 3; ++i) {
+      PostRecvTask* const task = ends_.server.receive();
+      ASSERT_NE(task, nullptr);
+      const RequestTask& request = requester_.request(task->sequence());
+      EXPECT_EQ(request.waited_us, sequence + i);
+      EXPECT_EQ(request.length(), i);
+      EXPECT_EQ(request.posted_at().time_since_epoch().count(), 1000 * sequence + i);
+      ASSERT_TRUE(requester_.release(*task).ok());
+    }
+    requester_.flush();
+    sequence += 3;
   }
 }
 

@@ -120,11 +120,16 @@ TEST_F(RequesterLies, WhatFollowsAFrameThatIsNoneIsNone) {
 }
 
 TEST_F(RequesterLies, WhatIsCutOffIsNone) {
-  exchange_three();
-  kernels::Packet& header = ends_.worker.view().response(0).packets[0];
-  header.data[0] = 2 * 32 + 5;
-  EXPECT_EQ(statuses(),
-            (std::vector{ResponseStatus::ok, ResponseStatus::ok, ResponseStatus::bad_length}));
+  std::uint64_t slot = 0;
+  for (const std::uint32_t rest : {0U, 5U, 11U, 12U, 13U, 31U}) {
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(post(20));
+    requester_.flush();
+    ASSERT_EQ(ends_.serve(slot), Outcome::answered);
+    ends_.worker.view().response(slot++).packets[0].data[0] = 2 * 32 + rest;
+    EXPECT_EQ(statuses(),
+              (std::vector{ResponseStatus::ok, ResponseStatus::ok, ResponseStatus::bad_length}))
+        << rest;
+  }
 }
 
 TEST_F(RequesterLies, AWorkerCannotChangeWhatWasChecked) {

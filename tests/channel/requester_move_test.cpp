@@ -180,6 +180,22 @@ TEST_F(RequesterMove, WakesTheNextWorkerIfThereIsSomethingForIt) {
   EXPECT_TRUE(support::is_readable(second.channel.waiter().fd(), 0));
 }
 
+TEST_F(RequesterMove, SleepsAtTheNextWorkersDoorbellAlone) {
+  post(10);
+  EXPECT_EQ(server_.requester.slots().arm(), core::Duration::max());
+  Worker second;
+  move_to(second);
+  std::uint32_t& formers = first_.channel.view().response_header().responses.armed;
+  EXPECT_EQ(formers, 0U);
+  EXPECT_EQ(server_.engine.arm(), core::Duration::max());
+  formers = 1;  // by the former worker itself
+  first_.channel.ringer().ring();
+  EXPECT_FALSE(support::is_readable(server_.engine.fd(), 0));
+  second.channel.ringer().ring();
+  EXPECT_TRUE(support::is_readable(server_.engine.fd(), 0));
+  server_.engine.disarm();
+}
+
 TEST_F(RequesterMove, WaitsAtTheNextWorkersDoorbell) {
   post(10);
   Worker second;
@@ -211,7 +227,9 @@ TEST_F(RequesterMove, NotWhileAResponseIsHeld) {
   PostRecvTask* const task = server_.receive();
   ASSERT_NE(task, nullptr);
   Worker second;
+  ASSERT_TRUE(server_.requester.post(random_bytes(20, 1), &messages_).ok());
   EXPECT_EQ(support::thrown_by([&] { move_to(second); }).code(), core::ErrorCode::bad_state);
+  EXPECT_EQ(server_.requester.slots().posted(), 1U) << "the second message is still gathered";
   ASSERT_TRUE(server_.requester.release(*task).ok());
   EXPECT_EQ(support::thrown_by([&] { move_to(second); }).code(), core::ErrorCode::bad_state)
       << "it is not flushed";

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/channel/requester_batch_fixture.hpp"
@@ -115,6 +116,95 @@ TEST_F(RequesterRuns, AreOfOneClientEach) {
   EXPECT_EQ(take(), (std::vector{run(a_, 0, 2), run(b_, 3, 3), run(a_, 4, 5)}));
 }
 
+TEST_F(RequesterRuns, FollowEachOther) {
+  post_all({&a_, &a_, &b_, &b_, &b_, &a_, &a_});
+  serve(0);
+  EXPECT_EQ(take(), (std::vector{run(a_, 0, 1), run(b_, 2, 4), run(a_, 5, 6)}));
+}
+
+TEST_F(RequesterRuns, EndWithAFrameThatHasNoPayload) {
+  for (const std::size_t length : {20U, 0U, 0U}) {
+    messages_.push_back(support::random_bytes(length, 1));
+    ASSERT_TRUE(requester_.post(messages_.back(), &a_).ok());
+  }
+  requester_.flush();
+  serve(0);
+  EXPECT_EQ(take(), std::vector{run(a_, 0, 2)});
+}
+
+TEST_F(RequesterRuns, EndWhereTheContentIsCutOff) {
+  for (const std::uint32_t rest : {0U, 1U, 5U, 11U, 12U, 13U, 31U}) {
+    SCOPED_TRACE(rest);
+    delivered_.clear();
+    const std::size_t first = messages_.size();
+    const std::uint64_t slot = requester_.slots().posted();
+    post_all({&a_, &a_, &a_});
+    serve(slot);
+    worker_.view().response(slot).packets[0].data[0] = 64 + rest;
+    EXPECT_EQ(take(), (std::vector{run(a_, first, first + 1), bad(a_, first + 2)}));
+    EXPECT_TRUE(requester_.release(*newest_).ok());
+    requester_.flush();
+  }
+}
+
+// The fourth frame would be the answer to a request of another slot.
+TEST_F(RequesterRuns, AreNoLongerThanTheirBatch) {
+  post_all({&a_, &a_, &a_});
+  post_all({&a_});
+  serve(0);
+  serve(1);
+  overwrite(96, frame(3));
+  kernels::Packet* const packets = worker_.view().response(0).packets;
+  for (std::uint32_t i = 0; i < kernels::packets_for(128); ++i) packets[i].flag = packets[0].flag;
+  packets[0].data[0] = 128;
+  Delivered alone = run(a_, 3, 3);
+  alone.frames = {};
+  EXPECT_EQ(take(), (std::vector{run(a_, 0, 2), alone}));
+}
+
+// 373 bytes of frames are the shortest content that stays in memory that the worker can write.
+TEST_F(RequesterRuns, OfTheShortestPlainBatchCannotBeChangedByTheWorker) {
+  for (int i = 0; i < 11; ++i) post(a_);
+  messages_.push_back(support::random_bytes(9, 1));
+  ASSERT_TRUE(requester_.post(messages_.back(), &a_).ok());
+  requester_.flush();
+  serve(0);
+  ASSERT_EQ(worker_.view().response(0).packets[0].data[0], 373U);
+  ASSERT_EQ(take().size(), 1U);
+  const std::span<std::byte> held = newest_->frame();
+  std::memset(worker_.view().response(0).plain(), 0xff, 373);
+  EXPECT_EQ(support::copy_of(held), frames(0, 11));
+}
+
+TEST_F(RequesterRuns, TheUnreleasedOnesAreFoundInOrder) {
+  const auto unreleased = [&] {
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> found;
+    requester_.for_each_unreleased(
+        [&](const PostRecvTask& task) { found.emplace_back(task.sequence(), task.count()); });
+    return found;
+  };
+  using Found = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
+  std::uint64_t first = 0;
+  for (std::uint64_t slot = 0; slot < 300; slot += 2, first += 7) {
+    EXPECT_EQ(unreleased(), Found{});
+    post_all({&a_, &a_, &b_, &a_, &a_});
+    post_all({&b_, &b_});
+    serve(slot);
+    take();
+    serve(slot + 1);
+    EXPECT_EQ(unreleased(), (Found{{first + 1, 2}, {first + 2, 1}, {first + 4, 2}}));
+    PostRecvTask* const task = newest_;
+    take();
+    ASSERT_EQ(unreleased(),
+              (Found{{first + 1, 2}, {first + 2, 1}, {first + 4, 2}, {first + 6, 2}}));
+    EXPECT_TRUE(requester_.release(*task).ok());
+    requester_.flush();
+    EXPECT_EQ(unreleased(), (Found{{first + 6, 2}}));
+    EXPECT_TRUE(requester_.release(*newest_).ok());
+    requester_.flush();
+  }
+}
+
 TEST_F(RequesterRuns, EndWithTheBatch) {
   post_all({&a_, &a_});
   post_all({&a_, &a_, &a_});
@@ -216,6 +306,9 @@ TEST_F(RequesterRuns, ALongResponseThatIsTooLongIsBad) {
   serve(0);
   worker_.view().response(0).packets[0].data[0] = 2001;
   EXPECT_EQ(take(), std::vector{bad(a_, 0)});
+  EXPECT_TRUE(requester_.release(*newest_).ok());
+  requester_.flush();
+  EXPECT_EQ(requester_.slots().room(), requester_.slots().depth());
 }
 
 }  // namespace

@@ -239,6 +239,16 @@ TEST(Requester, NoPacketIsFreshAgainAPeriodLater) {
   }
 }
 
+TEST(Requester, AnEmptyRequestThatComesFirstMayHaveALongResponse) {
+  Ends ends(4, 1000);
+  ASSERT_TRUE(ends.server.post({}));
+  kernels::store_packet(ends.worker.view().response(0).packets, {{1000, 0, 0}, 1});
+  PostRecvTask* const task = ends.server.receive();
+  ASSERT_NE(task, nullptr);
+  EXPECT_EQ(task->response_status(), ResponseStatus::ok);
+  EXPECT_EQ(task->payload().size(), 1000U);
+}
+
 // The worker is a stranger too.
 TEST(Requester, AResponseOverTheLimitHasNoPayload) {
   for (const std::uint32_t max_length : {48U, 300U, 1000U}) {

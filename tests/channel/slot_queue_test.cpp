@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "channel/channel_memory.hpp"
@@ -10,6 +12,7 @@
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
 #include "tests/channel/channel_fixture.hpp"
+#include "tests/support/readable.hpp"
 #include "tests/support/thrown.hpp"
 
 /// Slots, whatever they carry. Doorbells, laps and moves are tested through the requester.
@@ -62,9 +65,12 @@ TEST_F(SlotQueueTest, ContentsGoAndComeAsTheyLieInTheSlots) {
   queue_.flush();
   EXPECT_EQ(queue_.awaited(), 2U);
   EXPECT_EQ(queue_.room(), 2U);
-  ASSERT_EQ(serve(0), Outcome::answered);
-  ASSERT_EQ(serve(1), Outcome::answered);
-  engine_.progress();
+  EXPECT_FALSE(engine_.progress());
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(kernels::load_packet(worker_.view().request(i).packets).data[1], 0U) << "no status";
+    ASSERT_EQ(serve(i), Outcome::answered);
+  }
+  EXPECT_TRUE(engine_.progress());
   ASSERT_EQ(handler_.all.size(), 2U);
   EXPECT_EQ(handler_.all[0].content.count, 2U);
   EXPECT_EQ(handler_.all[0].bytes.size(), 12U + 3 + 12 + 2);
@@ -120,9 +126,166 @@ TEST_F(SlotQueueTest, AHandlerMayCloseIt) {
   handler_.queue_to_close = &queue_;
   for (int i = 0; i < 3; ++i) queue_.post({{}, 0});
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(serve(i), Outcome::answered);
-  engine_.progress();
+  EXPECT_TRUE(engine_.progress());
   EXPECT_EQ(handler_.all.size(), 1U);
   EXPECT_EQ(queue_.engine(), nullptr);
+}
+
+TEST_F(SlotQueueTest, AGpuGetsTheSameBytes) {
+  queue_.set_wakeup(Wakeup::polling);
+  for (const std::size_t length : {100U, 373U, 10'000U}) {
+    const Bytes message = random_bytes(length, 1);
+    queue_.post({message, 0});
+    ASSERT_EQ(serve(handler_.all.size()), Outcome::answered);
+    EXPECT_TRUE(engine_.progress());
+    EXPECT_EQ(handler_.all.back().bytes, message) << length;
+  }
+}
+
+// A worker can write a slot that no request has.
+TEST_F(SlotQueueTest, AResponseThatNobodyAwaitsIsNotTaken) {
+  kernels::store_packet(worker_.view().response(0).packets,
+                        {{0, 0, 0}, worker_.view().layout.flag_of(0)});
+  EXPECT_FALSE(engine_.progress());
+  EXPECT_EQ(handler_.all.size(), 0U);
+}
+
+TEST_F(SlotQueueTest, ARefusalHasNoBytes) {
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    queue_.post({random_bytes(i == 0 ? 20 : 1000, 1), 0});
+    ASSERT_EQ(serve(i), Outcome::answered);
+    worker_.view().response(i).packets[0].data[1] = 1;
+  }
+  engine_.progress();
+  ASSERT_EQ(handler_.all.size(), 2U);
+  for (const auto& response : handler_.all) {
+    EXPECT_EQ(response.content.status, kernels::ResponseStatus::bad_length);
+    EXPECT_EQ(response.content.bytes.size(), 0U);
+  }
+}
+
+TEST_F(SlotQueueTest, WithoutAWorkerATurnHasNoWork) {
+  queue_.post({{}, 0});
+  ASSERT_EQ(serve(0), Outcome::answered);
+  queue_.set_wakeup(Wakeup::none);
+  EXPECT_FALSE(engine_.progress());
+  queue_.set_wakeup(Wakeup::engine);
+  EXPECT_TRUE(engine_.progress());
+  EXPECT_EQ(handler_.all.size(), 1U);
+}
+
+// Else a fast worker would keep the engine from its other work.
+TEST_F(SlotQueueTest, ATurnTakesALimitedNumber) {
+  ChannelMemory memory(0, 256, 100, -1);
+  const ImportedChannel worker(memory.descriptor(), test::passed_fds(memory));
+  SlotQueue queue(memory.endpoint(), handler_);
+  queue.set_wakeup(Wakeup::polling);
+  queue.open(engine_);
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    queue.post({{}, 0});
+    ASSERT_EQ(kernels::serve(kernels::SingleLane{}, worker.view(), i, kernels::Echo{}, staging_),
+              Outcome::answered);
+  }
+  EXPECT_TRUE(engine_.progress());
+  EXPECT_EQ(handler_.all.size(), 128U);
+  EXPECT_TRUE(engine_.progress());
+  EXPECT_EQ(handler_.all.size(), 200U);
+}
+
+TEST_F(SlotQueueTest, ARingWakesTheEngineThatArmed) {
+  const int doorbell = memory_.endpoint().waiter.fd();
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    queue_.post({{}, 0});
+    EXPECT_EQ(engine_.arm(), core::Duration::max());
+    EXPECT_FALSE(support::is_readable(engine_.fd(), 0));
+    ASSERT_EQ(serve(i), Outcome::answered);
+    worker_.ringer().ring();
+    EXPECT_TRUE(support::is_readable(engine_.fd(), 0));
+    engine_.disarm();
+    while (engine_.progress()) continue;
+    EXPECT_EQ(handler_.all.size(), i + 1);
+    EXPECT_FALSE(support::is_readable(doorbell, 0)) << "it is drained";
+  }
+}
+
+TEST_F(SlotQueueTest, ASleepThatEndsWithoutARingWithdrawsTheRequest) {
+  std::uint32_t& armed = worker_.view().response_header().responses.armed;
+  queue_.post({{}, 0});
+  EXPECT_EQ(queue_.arm(), core::Duration::max());
+  EXPECT_EQ(armed, 1U);
+  queue_.disarm();
+  EXPECT_EQ(armed, 0U);
+  // A turn that did not arm leaves the worker's cache line alone.
+  armed = 7;
+  queue_.disarm();
+  EXPECT_EQ(armed, 7U);
+}
+
+TEST_F(SlotQueueTest, WithoutArmingTheRequestStays) {
+  std::uint32_t& armed = worker_.view().response_header().responses.armed;
+  armed = 7;
+  queue_.disarm();
+  EXPECT_EQ(armed, 7U);
+}
+
+TEST_F(SlotQueueTest, ExpectsWhatItsWorkerIs) {
+  using progress::Expecting;
+  for (const bool has_request : {false, true}) {
+    if (has_request) queue_.post({{}, 0});
+    for (const auto& [wakeup, expected] : {std::pair{Wakeup::none, Expecting::nothing},
+                                           std::pair{Wakeup::doorbell, Expecting::from_thread},
+                                           std::pair{Wakeup::polling, Expecting::from_device},
+                                           std::pair{Wakeup::engine, Expecting::nothing}}) {
+      queue_.set_wakeup(wakeup);
+      EXPECT_EQ(queue_.expecting(), has_request ? expected : Expecting::nothing)
+          << static_cast<int>(wakeup);
+    }
+  }
+}
+
+TEST_F(SlotQueueTest, TakesNothingOnceClosed) {
+  queue_.post({{}, 0});
+  ASSERT_EQ(serve(0), Outcome::answered);
+  queue_.close();
+  EXPECT_FALSE(engine_.progress());
+  EXPECT_EQ(handler_.all.size(), 0U);
+}
+
+TEST_F(SlotQueueTest, AnotherOneMayUseTheDoorbellAfterIt) {
+  queue_.close();
+  for (int i = 0; i < 2; ++i) {
+    SlotQueue next(memory_.endpoint(), handler_);
+    EXPECT_NO_THROW(next.open(engine_)) << i;
+  }
+  EXPECT_FALSE(engine_.progress());
+}
+
+// As many copies as there are slots are valid at once, wherever the ring of their bytes ends.
+TEST(SlotQueueCopies, StayUntilTheirSlotsAreReleased) {
+  constexpr std::uint32_t kDepth = 64;
+  struct Ignore {
+    void on_content(const ContentResponse&) {}
+  } ignore;
+  ChannelMemory memory(0, kDepth, 100, -1);
+  std::vector<std::size_t> early(3 * kDepth, kernels::kMaxBatchContent);
+  std::vector<std::size_t> late = early;
+  early[0] = 1100;
+  late[kDepth] = 1064;
+  for (const auto& lengths : {early, late}) {
+    SlotQueue queue(memory.endpoint(), ignore);
+    std::deque<std::pair<std::span<std::byte>, Bytes>> valid;
+    const std::byte* begin = nullptr;
+    for (std::uint32_t i = 0; i < lengths.size(); ++i) {
+      Bytes batch = random_bytes(lengths[i], i);
+      const std::span<std::byte> copy = queue.copy(batch);
+      if (i == 0) begin = copy.data();
+      const auto at = static_cast<std::size_t>(copy.data() - begin);
+      ASSERT_LE(at + copy.size(), (kDepth + 1) * (kernels::kMaxBatchContent + kernels::kSlack));
+      valid.emplace_back(copy, std::move(batch));
+      if (valid.size() > kDepth) valid.pop_front();
+      for (const auto& [held, bytes] : valid) ASSERT_EQ(support::copy_of(held), bytes) << i;
+    }
+  }
 }
 
 TEST_F(SlotQueueTest, IsOpenedOnce) {

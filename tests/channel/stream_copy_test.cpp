@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,20 @@ TEST(StreamCopy, CopiesJustSoManyBytes) {
             << "byte " << i << " of " << length;
       }
     }
+  }
+}
+
+TEST(StreamCopy, ADeviceGetsTheSameByAnyWay) {
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{100}, kStreamedLength - 1, kStreamedLength, kStreamedLength + 1,
+        3 * kStreamedLength + 65}) {
+    const Bytes source = random_bytes(length, 1);
+    const auto memory = std::make_unique<std::byte[]>(length + 64 + 16);
+    std::byte* const to = memory.get() + 16 - reinterpret_cast<std::uintptr_t>(memory.get()) % 16;
+    std::fill_n(to, length + 64, kUntouched);
+    copy_for_device(to, source.data(), length);
+    EXPECT_TRUE(std::equal(source.begin(), source.end(), to)) << length;
+    EXPECT_EQ(std::count(to + length, to + length + 64, kUntouched), 64) << length;
   }
 }
 
