@@ -6,6 +6,10 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <utility>
+#include <vector>
+
+#include "tests/support/operator_new.hpp"
 
 namespace offload::memory {
 namespace {
@@ -21,6 +25,95 @@ TEST(BlockCache, BlocksHaveTheirSizeAndNotMuchMore) {
     EXPECT_LE(block.size(), size <= 65536 ? std::max<std::size_t>(2 * size, 64) : size + size / 4);
     std::memset(block.data(), 1, block.size());  // a checker sees an overrun
   }
+}
+
+TEST(BlockCache, BlocksHaveSizesOfAFewSteps) {
+  BlockCache cache(0);
+  for (const auto& [size, rounded] :
+       {std::pair{0U, 64U}, std::pair{64U, 64U}, std::pair{65U, 128U}, std::pair{65536U, 65536U},
+        std::pair{65537U, 81920U}, std::pair{81920U, 81920U}, std::pair{81921U, 98304U},
+        std::pair{131072U, 131072U}, std::pair{1000000U, 1048576U},
+        std::pair{16777228U, 20971520U}}) {
+    EXPECT_EQ(cache.take(size).size(), rounded) << size;
+  }
+}
+
+TEST(BlockCache, ABlockThatWasMovedFromIsEmpty) {
+  BlockCache cache(0);
+  EXPECT_EQ(MemoryBlock().size(), 0U);
+  MemoryBlock first = cache.take(64);
+  const MemoryBlock second(std::move(first));
+  EXPECT_EQ(first.size(), 0U);  // NOLINT(bugprone-use-after-move): what is left is defined
+  EXPECT_EQ(second.size(), 64U);
+  MemoryBlock third = cache.take(128);
+  first = std::move(third);
+  EXPECT_EQ(third.size(), 0U);  // NOLINT(bugprone-use-after-move): what is left is defined
+  EXPECT_EQ(first.size(), 128U);
+}
+
+/// Takes that number of blocks, gives all back, takes them again, and returns how many were
+/// allocated again.
+std::uint64_t allocated_again(BlockCache& cache, std::size_t size, std::size_t count) {
+  std::vector<MemoryBlock> out(count);
+  for (MemoryBlock& block : out) block = cache.take(size);
+  for (MemoryBlock& block : out) cache.give_back(std::move(block));
+  const std::uint64_t before = support::allocations.count;
+  for (MemoryBlock& block : out) block = cache.take(size);
+  const std::uint64_t allocated = support::allocations.count - before;
+  for (MemoryBlock& block : out) cache.give_back(std::move(block));
+  return allocated;
+}
+
+TEST(BlockCache, FourOfEachShortSizeAreReady) {
+  if (!support::kOwnOperatorNew) GTEST_SKIP() << "the sanitizer has its own operator new";
+  BlockCache cache(0);
+  std::vector<MemoryBlock> out(5);
+  for (std::size_t size = 64; size <= 8192; size *= 2) {
+    const std::uint64_t before = support::allocations.count;
+    for (int i = 0; i < 4; ++i) out[static_cast<std::size_t>(i)] = cache.take(size);
+    EXPECT_EQ(support::allocations.count, before) << size;
+    out[4] = cache.take(size);
+    EXPECT_EQ(support::allocations.count, before + 1) << size;
+  }
+  const std::uint64_t before = support::allocations.count;
+  out[0] = cache.take(8193);
+  EXPECT_EQ(support::allocations.count, before + 1);
+}
+
+TEST(BlockCache, KeepsSixteenOfAShortSize) {
+  if (!support::kOwnOperatorNew) GTEST_SKIP() << "the sanitizer has its own operator new";
+  for (const std::size_t size : {64U, 8192U, 65536U}) {
+    BlockCache cache(0);  // for long ones
+    EXPECT_EQ(allocated_again(cache, size, 16), 0U) << size;
+    EXPECT_EQ(allocated_again(cache, size, 17), 1U) << size;
+  }
+}
+
+TEST(BlockCache, KeepsLongOnesUpToTheirNumberAndTheirBytes) {
+  if (!support::kOwnOperatorNew) GTEST_SKIP() << "the sanitizer has its own operator new";
+  BlockCache none(kMegabyte - 1);
+  EXPECT_EQ(allocated_again(none, kMegabyte, 1), 1U);
+  BlockCache three(3 * kMegabyte);
+  EXPECT_EQ(allocated_again(three, 65536, 3), 0U) << "short ones do not count";
+  EXPECT_EQ(allocated_again(three, kMegabyte, 3), 0U);
+  EXPECT_EQ(allocated_again(three, kMegabyte, 5), 2U);
+  EXPECT_EQ(allocated_again(three, kMegabyte, 3), 0U) << "the count is right again";
+  BlockCache many(100 * kMegabyte);
+  EXPECT_EQ(allocated_again(many, 100'000, 64), 0U);
+  EXPECT_EQ(allocated_again(many, 100'000, 66), 2U);
+}
+
+TEST(BlockCache, ALongBlockIsFoundBehindShorterOnes) {
+  BlockCache cache(100 * kMegabyte);
+  std::vector<MemoryBlock> out(4);
+  const std::size_t sizes[] = {100'000, 2 * kMegabyte, 200'000, 100'000};
+  for (std::size_t i = 0; i < 4; ++i) out[i] = cache.take(sizes[i]);
+  const auto* const memory = out[1].data();
+  for (MemoryBlock& block : out) cache.give_back(std::move(block));
+  const MemoryBlock found = cache.take(2 * kMegabyte);
+  EXPECT_EQ(found.data(), memory);
+  EXPECT_EQ(found.size(), 2 * kMegabyte);
+  EXPECT_GE(cache.take(200'000).size(), 200'000U);
 }
 
 TEST(BlockCache, WhatIsOutIsNotHandedOutAgain) {
@@ -68,6 +161,10 @@ TEST(BlockCache, ALongBlockThatIsFreeServesForLessButNotForLittle) {
   const auto* const memory = block.data();
   cache.give_back(std::move(block));
   EXPECT_NE(cache.take(kMegabyte / 8).data(), memory);
+  EXPECT_NE(cache.take(kMegabyte / 4 - 40'000).data(), memory);
+  block = cache.take(kMegabyte / 4);
+  EXPECT_EQ(block.data(), memory);
+  cache.give_back(std::move(block));
   EXPECT_EQ(cache.take(2 * kMegabyte).data(), memory);
 }
 

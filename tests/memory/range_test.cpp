@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
+#include <numaif.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -11,9 +12,16 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "memory/region_blob.hpp"
+#include "memory/region_export.hpp"
 #include "tests/support/memory.hpp"
 
 namespace offload::memory {
@@ -52,6 +60,22 @@ TEST(Range, AllocatedGoesWithItsLastCopy) {
   EXPECT_FALSE(is_mapped(address));
 }
 
+/// Returns the policy of NUMA nodes that the kernel has for an address, numa(7).
+int policy_of(const Range& range) {
+  int policy = -1;
+  EXPECT_EQ(::get_mempolicy(&policy, nullptr, 0, range.address, MPOL_F_ADDR), 0);
+  return policy;
+}
+
+TEST(Range, IsBoundToItsNodeIfItHasOne) {
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(policy_of(allocate_range(kPage, 0)), MPOL_BIND);
+    EXPECT_EQ(policy_of(share_range("test", kPage, 0)), MPOL_BIND);
+    EXPECT_EQ(policy_of(allocate_range(kPage)), MPOL_DEFAULT);
+    EXPECT_EQ(policy_of(share_range("test", kPage)), MPOL_DEFAULT);
+  }
+}
+
 TEST(Range, AllocatedOnANode) {
   const Range range = allocate_range(kPage, 0);
   std::memset(range.address, 1, range.length);
@@ -62,12 +86,19 @@ TEST(Range, AllocatedOnANode) {
 TEST(Range, AllocatedOfHugePagesOrOfPlainOnes) {
   const Range range = allocate_range(1, -1, Pages::huge);
   EXPECT_TRUE(range.page_size == kPage || range.page_size == std::size_t{2} << 20);
+  std::ifstream file("/proc/meminfo");
+  const std::string lines{std::istreambuf_iterator<char>(file), {}};
+  if (lines.find("HugePages_Total:       0\n") != std::string::npos) {
+    EXPECT_EQ(range.page_size, kPage);
+  }
   EXPECT_EQ(range.length, range.page_size);
   std::memset(range.address, 1, range.length);
 }
 
 TEST(Range, AllocatedOfNothingAndOfTooMuch) {
-  EXPECT_EQ(code_of([] { allocate_range(0); }), ErrorCode::invalid_value);
+  const core::Error error = support::thrown_by([] { allocate_range(0); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_value);
+  EXPECT_STREQ(error.what(), "the range of memory is empty");
   for (const std::size_t length : {kMost, kMost - kPage, std::size_t{1} << 62}) {
     EXPECT_EQ(code_of([&] { allocate_range(length); }), ErrorCode::no_memory);
     EXPECT_EQ(code_of([&] { allocate_range(length, -1, Pages::huge); }), ErrorCode::no_memory);
@@ -88,6 +119,7 @@ TEST(Range, BorrowedIsTheCallersMemory) {
 TEST(Range, SharedIsSeenByWhoImportsIt) {
   const Range range = share_range("test", kPage + 1);
   EXPECT_EQ(range.length, 2 * kPage);
+  EXPECT_EQ(range.page_size, kPage);
   EXPECT_EQ(range.location, Location::shared);
   EXPECT_EQ(range.descriptor.kind, DescriptorKind::memfd);
   const Range other = import_shared_range(duplicate(range.descriptor.fd), range.length, true);
@@ -100,7 +132,10 @@ TEST(Range, SharedIsSeenByWhoImportsIt) {
 }
 
 TEST(Range, SharedOfNothingOrOnNoNode) {
-  EXPECT_EQ(code_of([] { share_range("test", 0); }), ErrorCode::invalid_value);
+  const core::Error error = support::thrown_by([] { share_range("test", 0); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_value);
+  EXPECT_STREQ(error.what(), "the range of memory is empty");
+  EXPECT_EQ(share_range("test", 1).length, kPage);
   EXPECT_EQ(code_of([] { share_range("test", 1, 1 << 20); }), ErrorCode::invalid_value);
 }
 
@@ -132,6 +167,9 @@ TEST(Range, ADmaBufIsMappedWithinItsLength) {
   const Range rear = map_dma_buf_range(memfd(3 * kPage, 0), kPage, 2 * kPage, true);
   EXPECT_EQ(rear.descriptor.offset, kPage);
   EXPECT_EQ(rear.length, 2 * kPage);
+  EXPECT_EQ(rear.location, Location::shared);
+  EXPECT_TRUE(rear.writable);
+  EXPECT_FALSE(map_dma_buf_range(memfd(kPage, 0), 0, kPage, false).writable);
   std::memcpy(rear.address, "rear", 4);
   std::array<char, 4> there{};
   EXPECT_EQ(::pread(rear.descriptor.fd, there.data(), there.size(), static_cast<off_t>(kPage)), 4);
@@ -142,6 +180,59 @@ TEST(Range, ADmaBufIsMappedWithinItsLength) {
   EXPECT_EQ(code_of([&] { map(4 * kPage, kPage); }), ErrorCode::invalid_value);
   EXPECT_EQ(code_of([&] { map(kPage, ~std::size_t{0}); }), ErrorCode::invalid_value);
   everything_is_a_dma_buf = false;
+}
+
+TEST(Range, ADmaBufThatNobodyMapsHasAddressesAlone) {
+  everything_is_a_dma_buf = true;
+  {
+    const Range range = reserve_dma_buf_range(memfd(3 * kPage, 0), kPage, 2 * kPage, false);
+    EXPECT_EQ(range.location, Location::device);
+    EXPECT_EQ(range.length, 2 * kPage);
+    EXPECT_FALSE(range.writable);
+    EXPECT_EQ(range.descriptor.kind, DescriptorKind::dma_buf);
+    EXPECT_EQ(range.descriptor.offset, kPage);
+    EXPECT_NE(::fcntl(range.descriptor.fd, F_GETFD), -1);
+    EXPECT_TRUE(is_mapped(range.address + kPage));
+  }
+  EXPECT_EQ(code_of([] { reserve_dma_buf_range(memfd(kPage, 0), 1, kPage, true); }),
+            ErrorCode::invalid_value);
+  // More than the address space has.
+  constexpr std::size_t kTooMuch = std::size_t{1} << 50;
+  EXPECT_EQ(code_of([] { reserve_dma_buf_range(memfd(kTooMuch, 0), 0, kTooMuch, true); }),
+            ErrorCode::no_memory);
+  EXPECT_EQ(code_of([] { map_dma_buf_range(memfd(kTooMuch, 0), 0, kTooMuch, true); }),
+            ErrorCode::not_supported);
+  everything_is_a_dma_buf = false;
+  EXPECT_EQ(code_of([] { reserve_dma_buf_range(memfd(kPage, 0), 0, kPage, true); }),
+            ErrorCode::invalid_value);
+}
+
+// Its exporter refuses to map it for writing: cards can use it nevertheless.
+TEST(Range, ADmaBufThatCannotBeMappedIsImportedForDevices) {
+  everything_is_a_dma_buf = true;
+  const core::Fd file = memfd(kPage, 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  const auto blob =
+      RegionBlob{kLocalAccess, std::vector<PassedRange>{{DescriptorKind::dma_buf, 0, kPage}}}
+          .encode();
+  for (const bool can_be_mapped : {false, true}) {
+    std::vector<core::Fd> fds;
+    fds.emplace_back(::open(path.c_str(), can_be_mapped ? O_RDWR : O_RDONLY));
+    const MemoryRegion region = import_region("x", blob, std::move(fds));
+    ASSERT_EQ(region.ranges().size(), 1U);
+    EXPECT_EQ(region.ranges()[0].location, can_be_mapped ? Location::shared : Location::device);
+  }
+  everything_is_a_dma_buf = false;
+}
+
+TEST(Range, ItsPlaceSaysWhoReachesIt) {
+  for (const auto& [location, host, elsewhere] :
+       {std::tuple{Location::host, true, false}, std::tuple{Location::shared, true, false},
+        std::tuple{Location::device, false, false}, std::tuple{Location::process, false, true},
+        std::tuple{Location::peer, false, true}}) {
+    EXPECT_EQ(is_in_host(location), host) << static_cast<int>(location);
+    EXPECT_EQ(is_elsewhere(location), elsewhere) << static_cast<int>(location);
+  }
 }
 
 TEST(Range, ForeignIsAsItWasToldAndKeepsItsOwner) {
@@ -167,6 +258,8 @@ TEST(Range, ItsDescriptorIsChecked) {
   EXPECT_EQ(code_of([&] { check_range(range); }), ErrorCode::invalid_value);
   range.descriptor = {DescriptorKind::dma_buf, -1, 0};
   EXPECT_EQ(code_of([&] { check_range(range); }), ErrorCode::invalid_value);
+  range.descriptor = {DescriptorKind::dma_buf, 0, kPage};
+  EXPECT_NO_THROW(check_range(range));
   range.descriptor = {};
   EXPECT_NO_THROW(check_range(range));
 }

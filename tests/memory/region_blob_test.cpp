@@ -160,6 +160,8 @@ TEST(RegionBlob, ThatWrapsNothingIsRefused) {
 TEST(RegionBlob, ItsFieldsAreChecked) {
   ASSERT_NO_THROW(RegionBlob::decode(wrapped(process_body(1, 0, 4096))));
   ASSERT_NO_THROW(RegionBlob::decode(wrapped(process_body(2, 1, kMostSigned - 1))));
+  ASSERT_NO_THROW(RegionBlob::decode(wrapped(process_body(1, 0, kMostSigned))));
+  expect_refused(wrapped(process_body(1, 0, kMostSigned + 1)), "empty or too long");
   expect_refused(wrapped(process_body(0, 0, 4096)), "unknown kind");
   expect_refused(wrapped(process_body(3, 0, 4096)), "unknown kind");
   expect_refused(wrapped(process_body(1, 4096, 4096)), "part of a memfd");

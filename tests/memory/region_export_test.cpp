@@ -62,6 +62,7 @@ TEST(RegionExport, AGrantForReadingComesWithADescriptorForReading) {
   region.start();
   const auto for_reading = export_region(region, Access::local_read);
   EXPECT_EQ(::fcntl(for_reading.fds[0].get(), F_GETFL) & O_ACCMODE, O_RDONLY);
+  EXPECT_EQ(::fcntl(for_reading.fds[0].get(), F_GETFD), FD_CLOEXEC);
   EXPECT_EQ(::mmap(nullptr, kPage, PROT_WRITE, MAP_SHARED, for_reading.fds[0].get(), 0),
             MAP_FAILED);
   const auto for_both = export_region(region, kLocalAccess);
@@ -133,6 +134,14 @@ TEST(RegionExport, TakesOneDescriptorARange) {
   exported = export_region(region, kLocalAccess);
   exported.fds.emplace_back();
   EXPECT_EQ(code_of([&] { import_once(std::move(exported)); }), ErrorCode::bad_message);
+}
+
+TEST(RegionExport, ForAPeerIsImportedByNoProcess) {
+  const auto blob =
+      RegionBlob{Access::remote_read, std::vector<RemoteRange>{{4096, kPage, 1}}}.encode();
+  std::vector<core::Fd> fds;
+  fds.push_back(memfd(kPage, F_SEAL_SHRINK));
+  EXPECT_EQ(code_of([&] { import_region("x", blob, std::move(fds)); }), ErrorCode::bad_message);
 }
 
 TEST(RegionExport, TheDescriptorsAreChecked) {

@@ -160,6 +160,21 @@ TEST(MemoryRegion, RegistersEveryRangeWithEveryRegistrar) {
   EXPECT_TRUE(a.order_is_reversed && b.order_is_reversed);
 }
 
+TEST(MemoryRegion, ItsOnlyKeyIsThatOfItsOnlyRange) {
+  FakeRegistrar registrar("card", 100);
+  MemoryRegion region({"x"}, {allocate_range(kPage)});
+  region.add_registrar(registrar);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(region.key(registrar, 0), nullptr);
+    region.start();
+    ASSERT_NE(region.key(registrar, 0), nullptr);
+    EXPECT_EQ(region.key(registrar, 0)->local, 100 + i);
+    EXPECT_EQ(region.key(registrar, 1), nullptr);
+    EXPECT_EQ(region.key(registrar, 2), nullptr);
+    region.stop();
+  }
+}
+
 TEST(MemoryRegion, TakesARegistrarOnce) {
   FakeRegistrar registrar("card");
   MemoryRegion region({"x"});

@@ -9,8 +9,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
+#include "tests/support/log_capture.hpp"
 #include "tests/support/memory.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -118,7 +120,21 @@ TEST(SharedMemory, ImportRefusesNothingAndAbsurdSizes) {
   for (const std::size_t bytes : {std::size_t{0}, ~std::size_t{0}, std::size_t{1} << 63}) {
     const auto error = thrown_by([&] { SharedMemory::import(memfd(kPage, F_SEAL_SHRINK), bytes); });
     EXPECT_EQ(error.code(), ErrorCode::invalid_value);
+    EXPECT_EQ(error.what(), "the shared memory has " + std::to_string(kPage) + " bytes, not " +
+                                std::to_string(bytes));
   }
+}
+
+TEST(SharedMemory, ImportsASingleByte) {
+  EXPECT_EQ(SharedMemory::import(memfd(1, F_SEAL_SHRINK), 1).size(), 1U);
+}
+
+TEST(SharedMemory, SaysWhatItCannotUnmap) {
+  const auto memory = SharedMemory::create("test", kPage, -1);
+  const support::LogCapture log;
+  Unmap{kPage}(memory.data() + 1);
+  EXPECT_TRUE(log.has("error: munmap of " + std::to_string(kPage) + " bytes")) << log.text();
+  EXPECT_TRUE(is_mapped(memory.data()));
 }
 
 TEST(SharedMemory, ImportRefusesWhatCouldShrink) {
