@@ -14,5 +14,14 @@ TEST(Clock, SecondsAndBack) {
   EXPECT_DOUBLE_EQ(to_seconds(2500us), 0.0025);
 }
 
+TEST(Clock, TheLastTickWasNotLongAgo) {
+  for (int i = 0; i < 100; ++i) {
+    const TimePoint before = Clock::now();
+    const TimePoint tick = time_of_tick();
+    EXPECT_LE(tick, Clock::now());
+    EXPECT_GE(tick, before - 100ms);
+  }
+}
+
 }  // namespace
 }  // namespace offload::core

@@ -51,6 +51,14 @@ TEST(Fd, ZeroIsADescriptor) {
   EXPECT_EQ(fd.release(), 0);
 }
 
+TEST(FdDeathTest, ZeroIsClosedToo) {
+  const auto close_zero = [] {
+    { const Fd fd(STDIN_FILENO); }
+    return is_open(STDIN_FILENO) ? 1 : 0;
+  };
+  EXPECT_EXIT(std::_Exit(close_zero()), testing::ExitedWithCode(0), "");
+}
+
 TEST(Fd, MovingHandsItOver) {
   const int number = open_one();
   Fd from(number);

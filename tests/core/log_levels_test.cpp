@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace offload::core {
 namespace {
 
@@ -10,6 +13,12 @@ constexpr int kInfo = static_cast<int>(LogLevel::info);
 constexpr int kWarning = static_cast<int>(LogLevel::warning);
 constexpr int kError = static_cast<int>(LogLevel::error);
 constexpr int kCritical = static_cast<int>(LogLevel::critical);
+
+TEST(LogLevels, HaveNames) {
+  EXPECT_EQ(log_levels(), (std::vector<std::string>{"trace", "debug", "info", "warning", "error",
+                                                    "critical", "off"}));
+  EXPECT_TRUE(log_levels_are_right("az_za=info"));
+}
 
 TEST(LogLevels, OneForAll) {
   for (const std::string& name : log_levels()) EXPECT_TRUE(log_levels_are_right(name)) << name;

@@ -113,6 +113,13 @@ TEST(LogQueue, ALineLongerThanItAllIsDropped) {
   EXPECT_EQ(pipe.read_until(" dropped\n"), "short\n1 dropped\n");
 }
 
+TEST(LogQueue, ALineMayBeAsLongAsItAll) {
+  const Pipe pipe;
+  LogQueue queue(pipe.writer.get(), 16, notice);
+  queue.append("0123456789abcde\n");
+  EXPECT_EQ(pipe.read_until("\n"), "0123456789abcde\n");
+}
+
 // The writes fail, as on a full disk.
 TEST(LogQueue, CountsWhatCouldNotBeWritten) {
   const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
@@ -136,6 +143,21 @@ TEST(LogQueue, ANonBlockingDescriptorLosesNothing) {
   queue.append(lines);  // more than a pipe holds
   queue.append("end\n");
   EXPECT_EQ(pipe.read_until("end\n"), lines + "end\n");
+}
+
+TEST(LogQueue, ItsThreadEndsWithIt) {
+  const Pipe pipe;
+  auto state = std::make_shared<int>();
+  const std::weak_ptr<int> thread = state;
+  {
+    LogQueue queue(pipe.writer.get(), 4096, [state = std::exchange(state, nullptr)](auto dropped) {
+      return notice(dropped);
+    });
+    queue.append("one\n");
+    EXPECT_TRUE(queue.flush(kBound));  // it waits for lines now
+    EXPECT_FALSE(thread.expired());
+  }
+  EXPECT_TRUE(support::eventually([&] { return thread.expired(); }));
 }
 
 TEST(LogQueue, ItsEndDoesNotWaitForAReader) {

@@ -1,12 +1,20 @@
 #include "core/log.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <string>
+
+#include "core/fd.hpp"
 
 namespace offload::core {
 namespace {
@@ -17,6 +25,7 @@ const TimePoint kStart{100s};
 
 TEST(RateLimit, OneASecond) {
   RateLimit limit;
+  EXPECT_EQ(limit.suppressed(), 0U);
   EXPECT_TRUE(limit.allow(kStart));
   EXPECT_FALSE(limit.allow(kStart));
   EXPECT_FALSE(limit.allow(kStart + 999ms));
@@ -86,6 +95,58 @@ TEST(Log, ItsLevelChangesWhileItRuns) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
 }
 
+TEST(Log, AnInvalidLevelChangesNothing) {
+  testing::internal::CaptureStderr();
+  start_log("the-program", "info");
+  set_log_level("loud");
+  log_debug("a detail");
+  log(LogLevel::warning, "{} words", 2);
+  flush_log();
+  const auto text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("warning the-program: 2 words\n"), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+}
+
+/// Logs a line of each level to a terminal and returns what it gets; nothing if there is none.
+std::optional<std::string> logged_to_a_terminal() {
+  const Fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!terminal.valid() || ::grantpt(terminal.get()) != 0 || ::unlockpt(terminal.get()) != 0) {
+    return std::nullopt;
+  }
+  const Fd screen(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  termios raw{};
+  if (!screen.valid() || ::tcgetattr(screen.get(), &raw) != 0) return std::nullopt;
+  ::cfmakeraw(&raw);
+  ::tcsetattr(screen.get(), TCSANOW, &raw);
+  const Fd former(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+  ::dup2(screen.get(), STDERR_FILENO);
+  ::setenv("TERM", "xterm", 1);
+  start_log("the-program", "debug");
+  log_debug("a detail");
+  log_info("a word");
+  log_warning("a warning");
+  log_error("an error");
+  log_critical("the end");
+  flush_log();
+  ::dup2(former.get(), STDERR_FILENO);
+  start_log("the-program", "info");
+  std::array<char, 4096> text{};
+  const auto length = ::read(terminal.get(), text.data(), text.size());
+  return std::string(text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+}
+
+TEST(Log, HasColoursOnATerminal) {
+  const auto text = logged_to_a_terminal();
+  ASSERT_TRUE(text.has_value());
+  for (const char* const part :
+       {"\033[36mdebug\033[m the-program: a detail\n", "\033[32minfo\033[m the-program: a word\n",
+        "\033[33m\033[1mwarning\033[m the-program: a warning\n",
+        "\033[31m\033[1merror\033[m the-program: an error\n",
+        "\033[31m\033[1mcritical\033[m the-program: the end\n"}) {
+    EXPECT_NE(text->find(part), std::string::npos) << *text;
+  }
+}
+
 TEST(Log, LastWordsComeBehindItsLines) {
   testing::internal::CaptureStderr();
   start_log("the-program", "info");
@@ -122,6 +183,7 @@ TEST(Log, InJsonALineIsAnObject) {
   start_log("the-program", "info");
   std::string line;
   std::getline(lines, line);
+  EXPECT_EQ(line.find("\\u0020"), std::string::npos) << "a blank needs no escape: " << line;
   const auto object = nlohmann::json::parse(line);
   EXPECT_EQ(object["level"], "warning");
   EXPECT_EQ(object["program"], "the-program");

@@ -62,6 +62,24 @@ TEST_F(ServiceManagerTest, FindsASocketInTheAbstractNameSpace) {
   EXPECT_EQ(heard(), "READY=1\nSTATUS=serves");
 }
 
+TEST_F(ServiceManagerTest, AManagerThatDoesNotReadHoldsNobodyUp) {
+  listen(dir_.file("notify"));
+  ServiceManager manager;
+  ::alarm(30);  // ends the program instead of waiting for ever
+  for (int i = 0; i < 2000; ++i) manager.status("serves");
+  ::alarm(0);
+  EXPECT_EQ(heard(), "STATUS=serves");
+}
+
+TEST_F(ServiceManagerTest, TakesAnyLimitAndTheShortestName) {
+  listen("@~");
+  ::setenv("WATCHDOG_USEC", "1", 1);
+  ServiceManager manager;
+  EXPECT_NE(manager.next_tick(), TimePoint::max());
+  manager.ready("serves");
+  EXPECT_EQ(heard(), "READY=1\nSTATUS=serves");
+}
+
 TEST_F(ServiceManagerTest, TellsTheWatchdogThreeTimesWithinItsLimit) {
   listen(dir_.file("notify"));
   ::setenv("WATCHDOG_USEC", "3000000", 1);
@@ -93,7 +111,7 @@ TEST_F(ServiceManagerTest, HasNoWatchdogThatIsAnotherProcesssOrNoNumber) {
 TEST_F(ServiceManagerTest, DoesNothingWhereNobodyAsks) {
   listen(dir_.file("notify"));
   ::setenv("WATCHDOG_USEC", "3000000", 1);
-  const std::string too_long = "/" + std::string(sizeof(sockaddr_un::sun_path), 'x');
+  const std::string too_long = "/" + std::string(sizeof(sockaddr_un::sun_path) - 1, 'x');
   for (const char* socket : {"", "/", "@", "notify", "vsock:2:1", too_long.c_str()}) {
     ::setenv("NOTIFY_SOCKET", socket, 1);
     ServiceManager manager;

@@ -74,6 +74,22 @@ TEST(SignalsDeathTest, ASecondSignalEndsTheProcess) {
   }
 }
 
+// A shell starts a program in the background with SIGINT ignored.
+TEST(SignalsDeathTest, ASecondSignalEndsAProcessThatBeganWithItIgnored) {
+  for (const int ignored : {SIGINT, SIGTERM}) {
+    EXPECT_EXIT(
+        {
+          std::signal(ignored, SIG_IGN);
+          Signals signals;
+          ::raise(ignored);
+          if (signals.take() != ignored) std::_Exit(2);
+          ::raise(ignored);
+          std::_Exit(1);
+        },
+        testing::KilledBySignal(ignored), "");
+  }
+}
+
 TEST(SignalsDeathTest, ASecondSignalThatCameBeforeTheFirstWasTakenEndsItToo) {
   EXPECT_EXIT(
       {

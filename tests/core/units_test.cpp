@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
+#include <string_view>
 
 namespace offload::core {
 namespace {
@@ -20,6 +22,16 @@ TEST(ParseSize, NumbersAndBinaryMultiples) {
   EXPECT_EQ(parse_size("3g"), std::uint64_t{3} << 30);
   EXPECT_EQ(parse_size("3G"), std::uint64_t{3} << 30);
   EXPECT_EQ(parse_size("0g"), 0U);
+  EXPECT_EQ(parse_size(std::string_view("1234k").substr(0, 2)), 12U);
+}
+
+TEST(ParseNumber, TheWholeTextOfEachKind) {
+  EXPECT_EQ(parse_number<double>("1.5"), 1.5);
+  EXPECT_EQ(parse_number<double>("1.5x"), std::nullopt);
+  EXPECT_EQ(parse_number<double>(""), std::nullopt);
+  EXPECT_EQ(parse_number<int>("-15"), -15);
+  EXPECT_EQ(parse_number<unsigned>("ff", 16), 255U);
+  EXPECT_EQ(parse_number<std::uint8_t>("256"), std::nullopt);
 }
 
 TEST(ParseSize, UpToSixtyFourBits) {
@@ -50,6 +62,7 @@ TEST(ParseDuration, EveryUnit) {
   EXPECT_EQ(parse_duration("0"), 0s);
   EXPECT_EQ(parse_duration("0.001us"), 1ns);
   EXPECT_EQ(parse_duration("1e-3"), 1ms);
+  EXPECT_EQ(parse_duration(std::string_view("1234ms").substr(0, 2)), 12s);
 }
 
 TEST(ParseDuration, RoundsToTheNearestNanosecond) {

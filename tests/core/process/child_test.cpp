@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/fd.hpp"
@@ -55,6 +56,7 @@ TEST(ProcessGroup, SaysWhyItsProcessFailed) {
   const auto failure_of = [](const char* command) {
     ProcessGroup group(Shell(command).process);
     EXPECT_TRUE(group.wait_until(Clock::now() + kLong));
+    EXPECT_TRUE(group.has_ended()) << "and stays so";
     return group.failure();
   };
   EXPECT_EQ(failure_of("exit 0"), "");
@@ -87,11 +89,25 @@ TEST(ProcessGroup, EndsByTheFirstSignal) {
 }
 
 TEST(ProcessGroup, KillsWhatIgnoresTheFirstSignal) {
+  ProcessGroup other(Shell("sleep 60").process);
   const Shell shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
   ProcessGroup group(shell.process);
   EXPECT_EQ(shell.line(), "ready");
   group.end(kShort);
+  EXPECT_TRUE(group.has_ended());
   EXPECT_EQ(group.failure(), "signal 9");
+  EXPECT_FALSE(other.has_ended());
+}
+
+TEST(ProcessGroup, AllOfItGetTheFirstSignal) {
+  const Shell shell(
+      "sh -c 'trap \"echo ended; exit\" TERM; echo ready; while :; do sleep 0.01; done' & "
+      "trap 'wait; exit 5' TERM; wait");
+  ProcessGroup group(shell.process);
+  EXPECT_EQ(shell.line(), "ready");
+  group.end(kLong);
+  EXPECT_EQ(shell.line(), "ended");
+  EXPECT_EQ(group.failure(), "exit status 5");
 }
 
 TEST(ProcessGroup, EndsWhatItsProcessLeftBehind) {
@@ -119,18 +135,22 @@ std::string output_of(const std::string& command, Duration limit, bool& outcome)
   return text;
 }
 
-// This program may ignore the signal, as OpenSSL needs.
-TEST(ProcessGroup, ItsProcessEndsByABrokenPipe) {
-  const auto former = std::signal(SIGPIPE, SIG_IGN);
-  ProcessGroup group(Shell("kill -PIPE $$; exit 7").process);
-  std::signal(SIGPIPE, former);
-  EXPECT_TRUE(group.wait_until(Clock::now() + kLong));
-  EXPECT_EQ(group.failure(), "signal 13");
+// This program may ignore the signals, as OpenSSL needs.
+TEST(ProcessGroup, ItsProcessEndsByABrokenPipeOrALongFile) {
+  for (const auto& [signal, name] : {std::pair{SIGPIPE, "PIPE"}, std::pair{SIGXFSZ, "XFSZ"}}) {
+    const auto former = std::signal(signal, SIG_IGN);
+    ProcessGroup group(Shell(std::string("kill -") + name + " $$; exit 7").process);
+    std::signal(signal, former);
+    EXPECT_TRUE(group.wait_until(Clock::now() + kLong));
+    EXPECT_EQ(group.failure(), "signal " + std::to_string(signal));
+  }
 }
 
 TEST(ReadUntilEnd, GivesTheOutputOfAProcess) {
   bool has_ended = false;
   EXPECT_EQ(output_of("echo one; sleep 0.05; echo two", kLong, has_ended), "one\ntwo\n");
+  EXPECT_TRUE(has_ended);
+  EXPECT_EQ(output_of("printf 1; sleep 0.05; printf 2", kLong, has_ended), "12");
   EXPECT_TRUE(has_ended);
 }
 

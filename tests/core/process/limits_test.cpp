@@ -56,6 +56,10 @@ TEST_F(Limits, OfANestedGroupOfVersion2AndOfThoseAboveIt) {
   write(service + "/memory.max", "1024\n");
   EXPECT_EQ(memory(),
             "1024 (" + service + "/memory.max), 4096 (/sys/fs/cgroup/system.slice/memory.max)");
+  write(service + "/memory.max", "8192\n");
+  EXPECT_EQ(memory(),
+            "4096 (/sys/fs/cgroup/system.slice/memory.max), 8192 (" + service + "/memory.max)")
+      << "the tightest comes first";
 }
 
 TEST_F(Limits, OfVersion1) {
@@ -68,8 +72,23 @@ TEST_F(Limits, OfVersion1) {
   write("/sys/fs/cgroup/memory/user/memory.limit_in_bytes", "268435456\n");
   write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   write("/sys/fs/cgroup/pids/job/pids.max", "3\n");
+  // Files of other hierarchies, or for other groups.
+  write("/sys/fs/cgroup/cpu/memory.limit_in_bytes", "1\n");
+  write("/sys/fs/cgroup/cpu/user/job/memory.limit_in_bytes", "2\n");
+  write("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3\n");
+  write("/sys/fs/cgroup/unified/user/job/memory.limit_in_bytes", "4\n");
+  write("/sys/fs/cgroup/memory/memory.max", "5\n");
   EXPECT_EQ(memory(), "268435456 (/sys/fs/cgroup/memory/user/memory.limit_in_bytes)");
   EXPECT_EQ(threads(), "3 (/sys/fs/cgroup/pids/job/pids.max)");
+}
+
+TEST_F(Limits, AreNoneFromTwoToTheSixtySecondOn) {
+  mount("/", "/sys/fs/cgroup", "cgroup2", "rw");
+  be_in("0::/\n");
+  write("/sys/fs/cgroup/memory.max", "4611686018427387904\n");
+  EXPECT_EQ(memory(), "");
+  write("/sys/fs/cgroup/memory.max", "4611686018427387903\n");
+  EXPECT_EQ(memory(), "4611686018427387903 (/sys/fs/cgroup/memory.max)");
 }
 
 TEST_F(Limits, OfAContainerInWhichItsGroupIsMounted) {
@@ -102,6 +121,10 @@ TEST_F(Limits, FoldersWithBlanks) {
   be_in("0::/a b\n");
   write("/mnt/control groups\\/a b/memory.max", "7\n");
   EXPECT_EQ(memory(), "7 (/mnt/control groups\\/a b/memory.max)");
+  mounts_.clear();
+  mount("/", R"(/\0402groups101\04)", "cgroup2", "rw");
+  write("/ 2groups101\\04/a b/memory.max", "8\n");
+  EXPECT_EQ(memory(), "8 (/ 2groups101\\04/a b/memory.max)");
 }
 
 TEST_F(Limits, LinesThatMakeNoSense) {
@@ -125,6 +148,9 @@ TEST_F(Limits, OfResources) {
   EXPECT_EQ(resource_limit("Max open files", false, folder_.path()), kUnlimited);
   EXPECT_EQ(resource_limit("Max open files", true, folder_.path()), std::nullopt);
   EXPECT_EQ(resource_limit("Max open", true, folder_.path()), std::nullopt);
+  write("/proc/self/limits",
+        "Max address space         unlimited            2048            bytes\n");
+  EXPECT_EQ(memory(), "");
 }
 
 TEST(LimitsOfThisProcess, AreWhatTheKernelSays) {
