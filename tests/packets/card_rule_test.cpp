@@ -87,6 +87,25 @@ TEST(CardRuleTest, LooksAtNothingThatItsTextDoesNotName) {
   EXPECT_EQ(source.transport.mask.src_port, 0xffff);
 }
 
+TEST(CardRuleTest, HasBothAddressesOfEachFamily) {
+  const Flow v6("udp src fd00::1 dst fd00::2/32 to 0");
+  EXPECT_EQ(v6.v6.val.src_ip[15], 1);
+  EXPECT_EQ(v6.v6.mask.src_ip[15], 0xff);
+  EXPECT_EQ(v6.v6.mask.dst_ip[3], 0xff);
+  EXPECT_EQ(v6.v6.mask.dst_ip[4], 0);
+  EXPECT_EQ(v6.v6.mask.next_hdr, 0xff);
+  const Flow family("ip to 0");
+  EXPECT_EQ(family.attributes.num_of_specs, 2);
+  EXPECT_EQ(family.v4.mask.proto, 0);
+  EXPECT_EQ(family.v4.val.proto, 0);
+  const Flow icmp("icmp to 0");
+  EXPECT_EQ(icmp.v4.val.proto, IPPROTO_ICMP);
+  EXPECT_EQ(icmp.attributes.num_of_specs, 2);
+  const Flow ports("tcp sport 4000 to 0", 9);
+  EXPECT_EQ(ntohs(ports.transport.val.src_port), 4000);
+  EXPECT_EQ(ports.attributes.priority, 9);
+}
+
 TEST(CardRuleTest, HasAddressesOfIpv6) {
   const Flow flow("udp dst fd00::1/64 dport 9 to 0");
   EXPECT_EQ(flow.v6.val.dst_ip[0], 0xfd);
