@@ -110,6 +110,18 @@ TEST(ConnectionDescriptor, ForgedFieldsAreRefused) {
   expect_refused(with(24, 1), "24 bits");
   expect_refused(with(28, 0), "MTU");
   expect_refused(with(28, 6), "MTU");
+  EXPECT_EQ(ConnectionDescriptor::decode(with(28, 1)).mtu, IBV_MTU_256);
+  EXPECT_EQ(ConnectionDescriptor::decode(with(28, 5)).mtu, IBV_MTU_4096);
+  EXPECT_EQ(ConnectionDescriptor::decode(with(0, 1)).qp_type, QpType::uc);
+  auto least = example();
+  least.qp_num = 2;
+  least.psn = kMax24Bits;
+  EXPECT_EQ(ConnectionDescriptor::decode(least.encode()).qp_num, 2U);
+  EXPECT_EQ(ConnectionDescriptor::decode(least.encode()).psn, kMax24Bits);
+  least.ethernet = false;
+  least.lid = 1;
+  least.gid = {};
+  EXPECT_EQ(ConnectionDescriptor::decode(least.encode()).lid, 1);
   auto nobody = example();
   nobody.qp_num = 1;
   expect_refused(nobody.encode(), "for management");

@@ -1,6 +1,6 @@
 #include "rdma/path/pairing.hpp"
 
-#include "tests/rdma_tasks/connection_fixture.hpp"
+#include "tests/rdma/fake_fixture.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::rdma {
@@ -9,6 +9,15 @@ namespace {
 using core::ErrorCode;
 using support::thrown_by;
 using test::fake;
+
+ConnectionDescriptor a_peer() {
+  ConnectionDescriptor peer;
+  peer.gid = parse_gid("10.0.0.2");
+  peer.qp_num = 77;
+  peer.psn = 5;
+  peer.max_dest_rd_atomic = 4;
+  return peer;
+}
 
 class PairingTest : public FakeDeviceTest {
  protected:
@@ -99,6 +108,29 @@ TEST_F(PairingTest, WithoutOptionsAPathCrossesRoutersAndRetries) {
   EXPECT_EQ(rts().timeout, 14);
   EXPECT_EQ(rts().retry_cnt, 6);
   EXPECT_EQ(rts().rnr_retry, 6);
+}
+
+// A peer of InfiniBand that no subnet manager gave a GID has a LID alone.
+TEST_F(PairingTest, APeerWithoutAGidIsReachedByItsLid) {
+  fake().port.link_layer = IBV_LINK_LAYER_INFINIBAND;
+  Pairing pairing(device_, {});
+  auto peer = a_peer();
+  peer.ethernet = false;
+  peer.gid = {};
+  peer.lid = 17;
+  pairing.connect(queue_, peer);
+  EXPECT_EQ(rtr().ah_attr.is_global, 0);
+  EXPECT_EQ(rtr().ah_attr.dlid, 17);
+}
+
+TEST_F(PairingTest, ADeviceMayHaveMoreReadsThanADescriptorHasBits) {
+  fake().device.max_qp_rd_atom = 1000;
+  fake().device.max_qp_init_rd_atom = -1;
+  const DeviceContext device("fake0");
+  Pairing pairing(device, {});
+  EXPECT_EQ(pairing.describe(queue_).max_dest_rd_atomic, 255);
+  pairing.connect(queue_, a_peer());
+  EXPECT_EQ(pairing.max_rd_atomic(), 0);
 }
 
 TEST_F(PairingTest, TheDeviceAndThePortLimitThePeer) {

@@ -37,7 +37,34 @@ TEST(QueueMemory, SizesArePowersOfTwoWithinBounds) {
   refused({12, 16});
   refused({16, 0});
   refused({1U << 16, 16});
+  refused({16, 1U << 16});
+  refused({16, 12});
   EXPECT_GT(queue_memory_bytes({kMostEntries, kMostEntries}), kMostEntries * 208U);
+}
+
+TEST(QueueMemory, EachQueueHasPlacesForItsCompletions) {
+  auto memory = room_for({16, 8});
+  const auto queues = lay_out_queues(bytes_of(memory), {16, 8}, 1);
+  EXPECT_NO_THROW(check_sizes(queues));
+  const auto refusal = [](const QueuePairMemory& changed) {
+    return support::thrown_by([&] { check_sizes(changed); }).code();
+  };
+  auto changed = queues;
+  changed.send.completions.log2 = 23;
+  EXPECT_NO_THROW(check_sizes(changed));
+  changed.send.completions.log2 = 24;  // over the bits of the consumer's record
+  EXPECT_EQ(refusal(changed), core::ErrorCode::invalid_value);
+  changed.send.completions.log2 = 3;
+  EXPECT_EQ(refusal(changed), core::ErrorCode::invalid_value);
+  changed = queues;
+  changed.send.ring.blocks = 12;
+  EXPECT_EQ(refusal(changed), core::ErrorCode::invalid_value);
+  changed = queues;
+  changed.receive.completions.log2 = 2;
+  EXPECT_EQ(refusal(changed), core::ErrorCode::invalid_value);
+  changed = queues;
+  changed.receive.entries = 0;
+  EXPECT_EQ(refusal(changed), core::ErrorCode::invalid_value);
 }
 
 TEST(QueueMemory, OfTheRightSizeAlignmentAndNumber) {
@@ -53,6 +80,7 @@ TEST(QueueMemory, OfTheRightSizeAlignmentAndNumber) {
   std::vector<Line> more(memory.size() + 1);
   EXPECT_EQ(refusal(bytes_of(more).subspan(8), 1), core::ErrorCode::invalid_value);
   EXPECT_EQ(lay_out_queues(bytes, sizes, 5).send.number, 5U);
+  EXPECT_EQ(lay_out_queues(bytes, sizes, 0xff'ffff).send.number, 0xff'ffffU);
 }
 
 TEST(QueueMemory, PartsDoNotOverlapAndFillIt) {

@@ -1,7 +1,10 @@
 #include "rdma/verbs/error.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "core/fd.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::rdma {
@@ -23,6 +26,28 @@ TEST(Errors, EveryConventionComesToOne) {
   }
 }
 
+TEST(Errors, AResultOfMinusOneWithoutAReasonIsAnIoError) {
+  errno = 0;
+  EXPECT_EQ(errno_of(-1), EIO);
+  EXPECT_EQ(errno_of(1), 1);
+  EXPECT_EQ(errno_of(-2), 2);
+}
+
+TEST(Errors, ReadsOfADescriptorCanBeMadeToReturnAtOnce) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const core::Fd reader(ends[0]);
+  const core::Fd writer(ends[1]);
+  ASSERT_EQ(::fcntl(writer.get(), F_SETFL, ::fcntl(writer.get(), F_GETFL) | O_APPEND), 0);
+  set_nonblocking(reader.get());
+  set_nonblocking(writer.get());
+  char byte = 0;
+  EXPECT_EQ(::read(reader.get(), &byte, 1), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_NE(::fcntl(writer.get(), F_GETFL) & O_APPEND, 0) << "other flags stay";
+  EXPECT_EQ(thrown_by([] { set_nonblocking(-1); }).system_errno(), EBADF);
+}
+
 TEST(Errors, NullIsOneWithOrWithoutAReason) {
   int object = 0;
   EXPECT_EQ(check_pointer(&object, "make"), &object);
@@ -40,6 +65,7 @@ TEST(Errors, APostThatFailsHasAKind) {
   EXPECT_TRUE(post_status(0).ok());
   EXPECT_EQ(post_status(ENOMEM), ErrorCode::full);
   EXPECT_EQ(post_status(-ENOMEM), ErrorCode::full);
+  EXPECT_EQ(post_status(ENOSPC), ErrorCode::full);
   EXPECT_EQ(post_status(EINVAL), ErrorCode::invalid_value);
   EXPECT_EQ(post_status(EIO), ErrorCode::driver);
   errno = ENOMEM;

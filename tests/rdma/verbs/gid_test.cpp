@@ -32,6 +32,11 @@ TEST(Gid, IsWrittenAsTheAddressThatItIs) {
   EXPECT_EQ(family_of(parse_gid("fe80::1")), Family::ipv6);
   EXPECT_TRUE(is_link_local(parse_gid("febf::1")));
   EXPECT_FALSE(is_link_local(parse_gid("fec0::1")));
+  EXPECT_TRUE(is_link_local(parse_gid("fe80::")));
+  EXPECT_FALSE(is_link_local(parse_gid("fe7f::1")));
+  EXPECT_FALSE(is_link_local(parse_gid("ff80::1")));
+  EXPECT_EQ(family_of(parse_gid("::fffe:a01:203")), Family::ipv6);
+  EXPECT_EQ(family_of(parse_gid("0:0:1:0:0:ffff:a01:203")), Family::ipv6);
   EXPECT_TRUE(is_unspecified(parse_gid("::")));
   EXPECT_FALSE(is_unspecified(parse_gid("::1")));
   EXPECT_FALSE(is_unspecified(parse_gid("fe80::")));
@@ -63,6 +68,20 @@ TEST(ChooseGid, TakesALinkLocalOneIfThereIsNoOther) {
 TEST(ChooseGid, TakesAnAddressOrRoceV1IfAskedFor) {
   EXPECT_EQ(choose_gid(roce_table(), {Family::any, parse_gid("10.9.9.9"), false}).gid_index, 6U);
   EXPECT_EQ(choose_gid(roce_table(), {Family::ipv6, {}, true}).gid_index, 2U);
+}
+
+TEST(ChooseGid, TakesTheEntryOfAnInterfaceOrOfOneThatIsNotTold) {
+  std::vector<ibv_gid_entry> table = {entry("fe80::5", 0, IBV_GID_TYPE_ROCE_V2),
+                                      entry("fe80::5", 1, IBV_GID_TYPE_ROCE_V2),
+                                      entry("fe80::5", 2, IBV_GID_TYPE_ROCE_V2)};
+  table[0].ndev_ifindex = 11;
+  table[1].ndev_ifindex = 12;
+  GidRule rule;
+  EXPECT_EQ(choose_gid(table, rule).gid_index, 0U);
+  rule.interface = 12;
+  EXPECT_EQ(choose_gid(table, rule).gid_index, 1U);
+  rule.interface = 13;
+  EXPECT_EQ(choose_gid(table, rule).gid_index, 2U);
 }
 
 TEST(ChooseGid, OfInfiniBandTakesTheFirst) {
