@@ -95,6 +95,7 @@ TEST(Printable, WhatCommandsATerminalIsEscapedAsInJson) {
   EXPECT_EQ(printable("\u009b2J\x7f"), "\\u009b2J\\u007f");
   EXPECT_EQ(printable("\xff"), "\\ufffd");
   EXPECT_EQ(printable("\x80z\xe2z"), "\\ufffdz\\ufffdz");
+  EXPECT_EQ(printable("\xe2zz"), "\\ufffdzz");
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\ufffd\\ufffd\\ufffd");
   // NOLINTNEXTLINE(misc-misleading-bidirectional): it is what is escaped
   EXPECT_EQ(printable("\u202e"), "\\u202e");

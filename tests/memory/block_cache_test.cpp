@@ -94,7 +94,7 @@ TEST(BlockCache, KeepsLongOnesUpToTheirNumberAndTheirBytes) {
   BlockCache none(kMegabyte - 1);
   EXPECT_EQ(allocated_again(none, kMegabyte, 1), 1U);
   BlockCache three(3 * kMegabyte);
-  EXPECT_EQ(allocated_again(three, 65536, 3), 0U) << "short ones do not count";
+  EXPECT_EQ(allocated_again(three, 65536, 16), 0U) << "short ones do not count";
   EXPECT_EQ(allocated_again(three, kMegabyte, 3), 0U);
   EXPECT_EQ(allocated_again(three, kMegabyte, 5), 2U);
   EXPECT_EQ(allocated_again(three, kMegabyte, 3), 0U) << "the count is right again";

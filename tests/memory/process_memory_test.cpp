@@ -211,6 +211,11 @@ TEST(OpenToOthers, IsCountedAndEndsWithTheLast) {
       third = std::move(moved);  // they are exchanged, and `moved` ends later
     }
     EXPECT_EQ(tracers, List{PR_SET_PTRACER_ANY});
+    {
+      OpenToOthers holder(std::move(moved));
+      moved = std::move(holder);
+    }
+    EXPECT_EQ(tracers, List{PR_SET_PTRACER_ANY}) << "the holder has given it back";
   }
   EXPECT_EQ(tracers, (List{PR_SET_PTRACER_ANY, 0}));
   tracers.clear();
