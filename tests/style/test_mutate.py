@@ -14,10 +14,13 @@ project(tiny LANGUAGES CXX)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 find_package(GTest REQUIRED)
+include_directories(${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR})
+set(CMAKE_CXX_STANDARD 20)
 add_executable(tiny_test tests/tiny/tiny_test.cpp lib/tiny/tiny.cpp)
-target_include_directories(tiny_test PRIVATE ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR})
-target_compile_features(tiny_test PRIVATE cxx_std_20)
 target_link_libraries(tiny_test PRIVATE GTest::gtest_main)
+add_executable(tiny apps/tiny.cpp lib/tiny/tiny.cpp)
+add_executable(simulation tests/simulation/main.cpp lib/tiny/tiny.cpp)
+add_custom_target(process_test_programs DEPENDS tiny)
 file(WRITE ${PROJECT_BINARY_DIR}/unit_tests/tiny_test "unit\\n${PROJECT_SOURCE_DIR}/tests/tiny/tiny_test.cpp\\n")
 """
 PRESETS = {"version": 6, "configurePresets": [{
@@ -42,6 +45,8 @@ static_assert(twice(3) == 6);
 int limited(int value);
 bool is_older(Version a, Version b);
 int unused(int value);
+int simulated(int seed);
+int printed(int value);
 """
 CODE = """#include "tiny/tiny.hpp"
 // A comment: 1 + 1.
@@ -59,6 +64,28 @@ bool is_older(Version a, Version b) {
 int unused(int value) {
   return value * 4;
 }
+int simulated(int seed) {
+  return seed + 6;
+}
+int printed(int value) {
+  return value - 8;
+}
+"""
+NOT_COMPILED = "bool for_a_gpu() { return true; }\n"
+SIMULATION = """#include "tiny/tiny.hpp"
+#include <cstdlib>
+int main(int, char** arguments) { return simulated(std::atoi(arguments[2])) == 13 ? 0 : 1; }
+"""
+PROGRAM = """#include "tiny/tiny.hpp"
+#include <cstdio>
+int main() { std::printf("%d", printed(10)); }
+"""
+PROCESS_TEST = """import os
+import subprocess
+def test_prints():
+    assert subprocess.check_output([os.environ["OFFLOAD_BIN_DIR"] + "/tiny"]) == b"2"
+def test_fails():
+    assert subprocess.check_output([os.environ["OFFLOAD_BIN_DIR"] + "/tiny"]) == b"3"
 """
 TEST = """#include "tiny/tiny.hpp"
 #include <gtest/gtest.h>
@@ -82,7 +109,10 @@ def make_tree(tmp_path_factory):
     tree = tmp_path_factory.mktemp("tree")
     for name, text in (("CMakeLists.txt", CMAKE), ("CMakePresets.json", json.dumps(PRESETS)),
                        ("lib/tiny/tiny.hpp", HEADER), ("lib/tiny/tiny.cpp", CODE),
-                       ("tests/tiny/tiny_test.cpp", TEST), (".gitignore", "build\n")):
+                       ("lib/tiny/gpu.cpp", NOT_COMPILED), ("apps/tiny.cpp", PROGRAM),
+                       ("tests/tiny/tiny_test.cpp", TEST), ("tests/simulation/main.cpp", SIMULATION),
+                       ("tests/simulation/kept_seeds", "# a comment\n7 2047 a fault\n"),
+                       ("tests/process/test_tiny.py", PROCESS_TEST), (".gitignore", "build\n")):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)
     (tree / "scripts").mkdir()
@@ -132,6 +162,31 @@ def test_what_does_not_compile_is_dropped_and_some_code_is_not_mutated(tree):
                    for text in ("static_assert", "comment", "value + 72", "value - 71", "value - 81", "array<", "kMost = "))
     assert not any("log_info" in mutant["before"] for mutant in mutants(tree))
     assert "for (int i = 0; i < 5; ++i) ;" in found
+
+
+def test_the_simulation_and_process_tests_run_where_no_unit_test_fails(tree):
+    script = tree / "scripts/mutate"
+    text = script.read_text()
+    script.write_text(text.replace("SIMULATED = (", 'SIMULATED = ("lib/tiny", ')
+                      .replace("PROCESS_TESTS = {", 'PROCESS_TESTS = {"lib/tiny": "tiny",'))
+    status, output = mutate(tree, "lib/tiny", "--results", str(tree / "build/results"))
+    script.write_text(text)
+    assert status == 0, output
+    assert "left out, fails without a mutant: tests/process/test_tiny.py test_fails" in output
+    decided = {result["after"]: (result["outcome"], result["by"])
+               for result in map(json.loads, (tree / "build/results").read_text().splitlines())}
+    assert decided["return value - table[3] - 3;"] == ("killed", "tiny_test Tiny.Limits")
+    assert decided["return seed - 6;"] == ("killed", "simulation 7 2047")
+    assert decided["return value + 8;"] == ("killed", "tests/process/test_tiny.py test_prints")
+    assert decided["return value / 4;"] == ("not reached", "")
+    assert "2 by the simulation, 2 by process tests" in output
+
+
+def test_what_the_build_does_not_compile_is_left_out_and_named(tree):
+    status, output = mutate(tree, "--build-only", "lib/tiny")
+    assert status == 0, output
+    assert "this build does not compile lib/tiny/gpu.cpp" in output
+    assert not any(mutant["path"] == "lib/tiny/gpu.cpp" for mutant in mutants(tree))
 
 
 def test_equivalent_mutants_are_listed_by_their_text(tree):
