@@ -139,6 +139,25 @@ TEST_P(Backends, CountsWhereItsTimeGoes) {
   }
 }
 
+// A kernel's groups measure no single message.
+TEST_P(Backends, MeasuresSomeMessages) {
+  if (GetParam().name != std::string("cpu")) GTEST_SKIP() << "measures none, or other ones";
+  const std::vector<SharedChannelTimes> times{std::make_shared<ChannelTimes>()};
+  backend_->count_in(times);
+  ServedChannel& channel = make_channel(0, 4, 256);
+  start({&channel}, "reverse");
+  const auto before = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+  expect_right_answers(channel, "reverse", 2 * ChannelTimes::kSampled + 10,
+                       [](std::uint32_t i) { return i; });
+  const auto samples = times[0]->samples.latest();
+  ASSERT_EQ(samples.size(), 2U);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(samples[i].length, (i + 1) * ChannelTimes::kSampled - 1);
+    EXPECT_LT(before, samples[i].began);
+    EXPECT_LT(samples[i].began, samples[i].ended);
+  }
+}
+
 TEST_P(Backends, AnswersManySmallMessages) {
   ServedChannel& channel = make_channel(0, 64, 256);
   start({&channel}, "reverse");

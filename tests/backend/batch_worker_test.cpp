@@ -34,6 +34,16 @@ class Worker : public testing::Test {
     worker_->stop();
     EXPECT_TRUE(worker_->drain(core::Clock::now() + support::kBound));
   }
+  /// Returns whether it makes no turn for a while. Turns that were begun before may still count,
+  /// and the doorbell's event.
+  [[nodiscard]] bool is_still() const {
+    const auto seen = worker_->heartbeat();
+    std::this_thread::sleep_for(20ms);
+    return worker_->heartbeat() == seen;
+  }
+  [[nodiscard]] bool becomes_still() const {
+    return eventually([&] { return is_still(); }, [] {});
+  }
   Bytes post(std::uint32_t length) {
     auto message = support::random_bytes(length, length);
     EXPECT_TRUE(channel_.post(message));
@@ -83,22 +93,67 @@ TEST_F(Worker, FillsOneBatchWhileAnotherIsUnderWay) {
   EXPECT_EQ(orders_.most_messages, 2U);
 }
 
-TEST_F(Worker, ABatchThatDoesNotEndIsNoSignOfLife) {
+TEST_P(AnyNumberOfBatches, BatchesThatDoNotEndAreNoSignOfLife) {
   orders_.hold = true;
-  start();
-  post(10);
-  ASSERT_TRUE(eventually([&] { return orders_.launched == 1; }));
-  // Turns that were begun before may still count, and the doorbell's event.
-  const auto is_still = [&] {
-    const auto before = worker_->heartbeat();
-    std::this_thread::sleep_for(20ms);
-    return worker_->heartbeat() == before;
-  };
-  EXPECT_TRUE(eventually(is_still, [] {}));
+  start(GetParam());
+  for (std::uint32_t launched = 1; launched <= GetParam(); ++launched) {
+    post(10);
+    ASSERT_TRUE(eventually([&] { return orders_.launched == launched; }));
+    EXPECT_TRUE(becomes_still());
+  }
   orders_.hold = false;
   const auto before = worker_->heartbeat();
   EXPECT_TRUE(channel_.await());
   EXPECT_TRUE(eventually([&] { return worker_->heartbeat() != before; }));
+  EXPECT_LT(worker_->heartbeat(), 1U << 30);
+}
+
+TEST_F(Worker, SleepsWithoutWork) {
+  start();
+  EXPECT_TRUE(becomes_still());
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    post(10 + i);
+    EXPECT_TRUE(channel_.await());
+    EXPECT_TRUE(becomes_still());
+  }
+}
+
+TEST_F(Worker, AnAnswerWakesTheServer) {
+  start();
+  channel::Waiter waiter = channel_.channel_memory.endpoint().waiter;
+  waiter.arm();
+  const auto message = post(10);
+  constexpr int kMilliseconds = 20'000;
+  EXPECT_TRUE(support::is_readable(waiter.fd(), kMilliseconds));
+  EXPECT_EQ(channel_.await(), support::reversed(message));
+}
+
+TEST_F(Worker, StopsWhenItIsDestroyed) {
+  start();
+  worker_.reset();
+  post(10);
+  EXPECT_FALSE(channel_.take());
+}
+
+// The first batch, the sixteenth after it, and so on; a batch of one here.
+TEST_F(Worker, MeasuresSomeBatches) {
+  const auto times = std::make_shared<ChannelTimes>();
+  worker_ = std::make_unique<BatchWorker>(
+      channel_.to_backend(), 20us,
+      std::make_unique<test::HostProcessor>(orders_, "reverse", kLongest, 2, 16'384), times);
+  worker_->start();
+  const auto before = static_cast<std::uint64_t>(core::Clock::now().time_since_epoch().count());
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    post(100 + i);
+    ASSERT_TRUE(channel_.await());
+  }
+  ASSERT_TRUE(eventually([&] { return times->samples.latest().size() == 3; }));
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const ServiceSample sample = times->samples.latest()[i];
+    EXPECT_EQ(sample.length, kernels::room_in_batch(100 + 16 * i));
+    EXPECT_LT(before, sample.began);
+    EXPECT_LT(sample.began, sample.ended);
+  }
 }
 
 // Nothing wakes the thread when a batch has ended.
@@ -140,6 +195,7 @@ TEST_F(Worker, AFailedLaunchEndsItsService) {
   EXPECT_EQ(worker_->failure(), "");
   post(10);
   EXPECT_TRUE(eventually([&] { return worker_->failure() == "as the test said"; }));
+  EXPECT_TRUE(becomes_still());
   orders_.fail_launch = false;
   post(10);
   worker_->stop();
@@ -193,6 +249,25 @@ TEST_F(Worker, AFaultNamesItsOwnSlotOfALaunch) {
     worker.stop();
     EXPECT_TRUE(worker.drain(core::Clock::now() + support::kBound));
   }
+}
+
+TEST_F(Worker, TheFirstOfTwoFaultsIsReported) {
+  start();
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const kernels::ChannelView memory = channel_.memory();
+    channel_.forge({}, kLongest + 1 + i, 0);
+    ASSERT_TRUE(eventually([&] {
+      return kernels::load_packet(memory.response(i).packets).flag == memory.layout.flag_of(i);
+    }));
+    ASSERT_TRUE(channel_.post({}));  // of which that is the answer
+    EXPECT_EQ(channel_.await(), Bytes{});
+  }
+  post(10);
+  EXPECT_TRUE(channel_.await());
+  Fault fault{};
+  ASSERT_TRUE(worker_->take_fault(fault));
+  EXPECT_EQ(fault.length, kLongest + 1);
+  EXPECT_FALSE(worker_->take_fault(fault));
 }
 
 TEST_F(Worker, ARefusalNamesItsOwnSlotAmongOthers) {

@@ -238,5 +238,60 @@ TEST_F(Staged, HoldsSoManyOfBatchesAtMost) {
   EXPECT_EQ(batch.take(channel_.memory(), kernels::kMostInBatch / 60, staging_), Taken::full);
 }
 
+TEST_F(Staged, ABatchFillsALaunchToItsLastMessage) {
+  static_assert(kernels::kMostInBatch == 256);
+  test::HostProcessor processor(orders_, "echo", kLongest, 1, 1U << 20);
+  StagedBatch batch(processor.requests(0), processor.responses(0), 1U << 20);
+  for (int i = 0; i < 3; ++i) post_batch(std::vector<std::uint32_t>(64, 1));
+  post_batch(std::vector<std::uint32_t>(63, 1));
+  post_batch({1, 1});
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(batch.take(channel_.memory(), i, staging_), Taken::added);
+  }
+  EXPECT_EQ(batch.take(channel_.memory(), 4, staging_), Taken::full);
+  const auto first = channel_.server.requester.slots().posted();
+  for (int i = 0; i < 4; ++i) post_batch(std::vector<std::uint32_t>(64, 1));
+  batch.clear();
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(batch.take(channel_.memory(), first + i, staging_), Taken::added);
+  }
+  EXPECT_EQ(batch.count(), kernels::kMostInBatch);
+}
+
+TEST_F(Staged, ABatchFillsALaunchToItsLastByte) {
+  static_assert(kCapacity == 8192);
+  // 7 times 1008 and 992, then what is left for the batch: its three times 48, or less.
+  for (const std::uint32_t more : {0U, 1U}) {
+    batch_.clear();
+    const auto first = channel_.server.requester.slots().posted();
+    for (int i = 0; i < 7; ++i) ASSERT_TRUE(channel_.post(support::random_bytes(1000, 1)));
+    ASSERT_TRUE(channel_.post(support::random_bytes(992, 1)));
+    EXPECT_TRUE(more == 0 || channel_.post(support::random_bytes(10, 1)));
+    post_batch({10, 10, 10});
+    for (std::uint32_t i = 0; i < 8 + more; ++i) ASSERT_EQ(take(first + i), Taken::added);
+    EXPECT_EQ(take(first + 8 + more), more == 0 ? Taken::added : Taken::full);
+    EXPECT_EQ(batch_.bytes(), kCapacity - 96 * more);
+  }
+}
+
+TEST_F(Staged, AnswersFillASlotToItsLastByte) {
+  constexpr std::uint32_t kLength = kernels::kMaxBatchContent / 64 - kernels::kFrameHeader;
+  for (const std::uint32_t more : {0U, 1U}) {
+    batch_.clear();
+    const auto slot = channel_.server.requester.slots().posted();
+    post_batch(std::vector<std::uint32_t>(64, 66));
+    ASSERT_EQ(take(slot), Taken::added);
+    run();
+    for (std::uint32_t i = 0; i < 64; ++i) processor_.responses(0)->entries[i].length = kLength;
+    processor_.responses(0)->entries[63].length += more;
+    EXPECT_EQ(batch_.answer(channel_.memory(), 0, staging_), more == 0);
+    for (std::uint32_t i = 0; i < 64; ++i) {
+      const auto response = channel_.take();
+      ASSERT_TRUE(response);
+      EXPECT_EQ(response->size(), more == 0 ? kLength : 0U);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace offload::backend

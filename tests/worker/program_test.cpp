@@ -180,6 +180,24 @@ TEST_F(ProgramTest, AHangupSetsTheTimeToConnect) {
   EXPECT_EQ(status_.get(), ExitStatus::failed);
 }
 
+TEST_F(ProgramTest, AHangupSetsTheLogLevelOnce) {
+  start_with_a_file(2);
+  ASSERT_TRUE(rereads("log-level = \"info\"\n")) << log_.text();
+  EXPECT_FALSE(log_.has("were reread: nothing changed")) << log_.text();
+  core::log_debug("below the level");
+  EXPECT_FALSE(log_.has("below the level"));
+  ::kill(::getpid(), SIGHUP);
+  EXPECT_TRUE(turn_until([&] { return log_.has("were reread: nothing changed"); })) << log_.text();
+}
+
+TEST_F(ProgramTest, AHangupWithAMistakeChangesNothing) {
+  start_with_a_file(2);
+  std::ofstream(file_) << "connect-timeout = \"soon\"\n";
+  ::kill(::getpid(), SIGHUP);
+  EXPECT_TRUE(turn_until([&] { return log_.has("SIGHUP: nothing was changed: "); }));
+  EXPECT_TRUE(log_.has("connect-timeout")) << log_.text();
+}
+
 TEST_F(ProgramTest, RepliesToCommands) {
   options_.admin = dir_.file("admin");
   start_with_a_file(2);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -135,6 +136,11 @@ TEST_F(WorkerTest, AttachesToTheNextServer) {
     EXPECT_TRUE(turn_until([&] { return counts().description().data_path.empty(); }));
   }
   EXPECT_EQ(counts().times().size(), 2U);
+  const nlohmann::json events = counts().events.to_json();
+  ASSERT_EQ(events.size(), 6U);
+  EXPECT_EQ(events[0]["text"], "session 1: attached to a server");
+  EXPECT_TRUE(std::string(events[1]["text"]).starts_with("session 1: the server is gone: "));
+  EXPECT_EQ(events[4]["text"], "session 3: attached to a server");
 }
 
 TEST_F(WorkerTest, AnswersWhatItIsAsked) {
