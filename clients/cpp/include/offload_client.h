@@ -71,6 +71,7 @@ typedef struct offload_client_options {
   const char* tls_server_name;  /* host */
   const char* tls_certificate;  /* PEM files: this client's own chain, and its key */
   const char* tls_key;
+  const char* tls_crl; /* PEM file of revocation lists, one for each authority of the server */
 } offload_client_options;
 
 /* The request may be sent again after a lost connection, though the server may have processed it.

@@ -30,7 +30,8 @@ std::optional<net::TlsContext> tls_of(const offload_client_options& options) {
     refuse("tls_certificate and tls_key need each other");
   }
   if (options.use_tls == 0) {
-    if (has_certificate || options.tls_ca != nullptr || options.tls_server_name != nullptr) {
+    if (has_certificate || options.tls_ca != nullptr || options.tls_server_name != nullptr ||
+        options.tls_crl != nullptr) {
       refuse("options of TLS need use_tls");
     }
     return {};
@@ -39,7 +40,7 @@ std::optional<net::TlsContext> tls_of(const offload_client_options& options) {
   if (has_certificate) own = {options.tls_certificate, options.tls_key};
   const char* const name = options.tls_server_name;
   return net::TlsContext::client(name != nullptr ? name : options.host, text_of(options.tls_ca),
-                                 own);
+                                 own, text_of(options.tls_crl));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/clients/cpp/fake_server.hpp"
+#include "tests/support/certificates.hpp"
 
 namespace offload::clients {
 namespace {
@@ -291,6 +292,7 @@ TEST(ClientLibrary, WrongOptionsAndArguments) {
   EXPECT_EQ(error(with(&O::host, "")), "host is missing");
   EXPECT_EQ(error(with(&O::use_tls, 2)), "use_tls is neither 0 nor 1");
   EXPECT_EQ(error(with(&O::tls_ca, "x")), "options of TLS need use_tls");
+  EXPECT_EQ(error(with(&O::tls_crl, "x")), "options of TLS need use_tls");
   EXPECT_EQ(error(with(&O::use_tls, 1, &O::tls_key, "x")),
             "tls_certificate and tls_key need each other");
   EXPECT_NE(error(with(&O::use_tls, 1, &O::tls_ca, "/none")).find("/none"), std::string::npos);
@@ -298,6 +300,35 @@ TEST(ClientLibrary, WrongOptionsAndArguments) {
   EXPECT_EQ(offload_client_submit(nullptr, nullptr), OFFLOAD_INVALID);
   EXPECT_STREQ(offload_client_error(nullptr), "no memory");
   offload_client_close(nullptr);
+}
+
+TEST(ClientLibrary, RevocationListsThatAreNotWhatTheyShouldBe) {
+  const support::Authority ours("ours");
+  const std::string ca = ours.ca_file();
+  const auto error = [&](const std::string& list) {
+    const Opened opened(1, with(&O::use_tls, 1, &O::tls_ca, ca.c_str(), &O::tls_crl, list.c_str()));
+    EXPECT_EQ(opened.status, OFFLOAD_INVALID);
+    return std::string(opened.error());
+  };
+  const std::string action = "cannot use the revocation lists in ";
+  EXPECT_TRUE(error("/none").starts_with(action + "/none: ")) << error("/none");
+  EXPECT_TRUE(error(ca).starts_with(action + ca + ": it has no list in PEM")) << error(ca);
+  const std::string list = ours.revoke({}, -60);
+  EXPECT_TRUE(error(list).starts_with("the revocation list of CN=ours in " + list + " expired at "))
+      << error(list);
+}
+
+// The struct of a program of an earlier version is shorter; what follows it in memory is not read.
+TEST(ClientLibrary, OptionsOfAnEarlierVersion) {
+  O options = with(&O::host, "127.0.0.1", &O::tls_crl, "not an option yet");
+  options.port = 1;
+  options.struct_size = offsetof(O, tls_crl);
+  offload_client* client = nullptr;
+  EXPECT_EQ(offload_client_open(&options, &client), OFFLOAD_CONNECT_FAILED);
+  EXPECT_NE(std::string_view(offload_client_error(client)).find("127.0.0.1"),
+            std::string_view::npos)
+      << offload_client_error(client);
+  offload_client_close(client);
 }
 
 // A program of a later version may have more options, if it does not use them.

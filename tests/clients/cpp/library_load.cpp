@@ -90,6 +90,7 @@ offload_client_options client_options(const Options& options) {
   made.tls_server_name = options.text("server-name");
   made.tls_certificate = options.text("certificate");
   made.tls_key = options.text("key");
+  made.tls_crl = options.text("crl");
   return made;
 }
 

@@ -180,6 +180,26 @@ def test_tls(stage, ours):
 
 
 @needs_openssl
+def test_a_revoked_server_is_refused_and_named(stage, ours):
+    certificate = ours.issue("server", "IP:127.0.0.1")
+    server, _ = stage.pair(*own(certificate))
+
+    def results(crl):
+        counts, texts = load(stage, server, count=10, tls=1, ca=ours.ca, crl=crl)
+        return counts, *texts.values()
+
+    assert results(ours.revoke()) == ({"ok": 10}, "")
+    counts, why = results(ours.revoke(certificate[0]))
+    assert counts == {"connect_failed": 1} and "certificate revoked (CN=server, serial number " in why
+    counts, why = results(crl := ours.revoke(until="20200102000000Z"))
+    assert counts == {"invalid": 1} and why.startswith(f"the revocation list of CN=ours in {crl} expired at Jan  2 ")
+    counts, why = results(Authority(stage.folder, "other").revoke())
+    assert counts == {"invalid": 1} and "is of an authority that is trusted" in why
+    counts, why = results("/nowhere/list")
+    assert counts == {"invalid": 1} and why.startswith("cannot use the revocation lists in /nowhere/list: ")
+
+
+@needs_openssl
 def test_tls_servers_killed_under_load(stage, ours):
     """The program does not ignore SIGPIPE, and lives."""
     certificate = ours.issue("server", "IP:127.0.0.1")
