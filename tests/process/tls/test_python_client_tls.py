@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from certificates import needs_openssl, own
+from certificates import Authority, needs_openssl, own
 from harness import PATIENCE, ROOT, scaled
 from wire import payloads, reverse
 
@@ -66,6 +66,36 @@ def test_a_certificate_of_its_own(stage, ours, certificate, ask):
     # In TLS 1.3 the server's refusal comes after the client's end of the handshake.
     with pytest.raises((ConnectionLost, ConnectFailed)):
         ask(server.port, [b"hello"], tls=tls_context(ours.ca))
+
+
+@both
+def test_a_revoked_server_is_refused(stage, ours, certificate, ask):
+    server, _ = stage.pair(*own(certificate))
+
+    def refused(crl):
+        with pytest.raises(ConnectFailed) as failed:
+            ask(server.port, [b"hello"], tls=tls_context(ours.ca, crl=crl))
+        assert isinstance(failed.value.__cause__, ssl.SSLCertVerificationError)
+        return str(failed.value)
+
+    assert ask(server.port, [b"hello"], tls=tls_context(ours.ca, crl=ours.revoke())) == [b"olleh"]
+    why = refused(ours.revoke(certificate[0]))
+    assert f"127.0.0.1, port {server.port}: " in why and "certificate revoked" in why
+    assert "CRL has expired" in refused(ours.revoke(until="20200102000000Z"))
+    assert "unable to get certificate CRL" in refused(Authority(stage.folder, "other").revoke())
+
+
+def test_files_that_are_no_revocation_lists(ours, tmp_path):
+    """A certificate among them would be trusted, and a certificate alone would be no list."""
+    mixed, broken, other = (tmp_path / name for name in ("mixed", "broken", "other"))
+    mixed.write_text(ours.revoke().read_text() + Authority(tmp_path, "another").ca.read_text())
+    broken.write_text(ours.revoke().read_text() + "-----BEGIN X509 CRL-----\nAAAA\n")
+    other.write_text("no list\n")
+    for file in (mixed, broken, other, ours.ca):
+        with pytest.raises(ValueError, match=f"cannot use the revocation lists in {file}: "):
+            tls_context(ours.ca, crl=file)
+    with pytest.raises(FileNotFoundError, match="/nowhere"):
+        tls_context(ours.ca, crl="/nowhere")
 
 
 @both
