@@ -3,6 +3,7 @@ scripts/fresh-root takes the machine's apt sources."""
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,59 @@ def test_a_fresh_system_has_the_machines_mirror_and_proxy(tmp_path):
     another = made_of("another")
     assert "another" in another and own not in another
     assert 'Acquire::http::Proxy "http://proxy.invalid:3142";' in another
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not DEBIAN, reason="needs root on Debian")
+def test_a_fresh_system_has_mounts_of_its_own(tmp_path):
+    mmdebstrap = tmp_path / "mmdebstrap"
+    mmdebstrap.write_text("#!/bin/sh\nmkdir system\nmount -t tmpfs tmpfs system\ntouch system/file\nls system\n")
+    mmdebstrap.chmod(0o755)
+    done = subprocess.run((SETUP.parent / "fresh-root", "own", tmp_path / "system"), cwd=tmp_path, text=True, check=False,
+                          env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, timeout=60, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (0, "file\n")
+    assert list((tmp_path / "system").iterdir()) == [] and not (tmp_path / "system").is_mount()
+
+
+# It stands for mmdebstrap, and says what it finds at its end.
+FRESH_ROOT = """#!/bin/sh
+mkdir -p "$2"
+trap 'ls -d "$2" >ended; exit 1' TERM
+touch started
+for each in $(seq 600); do sleep 0.1; done
+"""
+
+
+@pytest.fixture
+def try_system(tmp_path):
+    """Starts the script with a system that takes a minute, and returns it and the folder of the system."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy2(SETUP.parent / "try-system", tmp_path / "scripts")
+    for name, text in (("setup", "#!/bin/sh\n"), ("fresh-root", FRESH_ROOT)):
+        (tmp_path / "scripts" / name).write_text(text)
+        (tmp_path / "scripts" / name).chmod(0o755)
+    with subprocess.Popen((tmp_path / "scripts/try-system", "trixie"), text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as started:
+        limit = time.monotonic() + 60
+        while not (tmp_path / "started").exists():
+            assert time.monotonic() < limit and started.poll() is None
+            time.sleep(0.01)
+        yield started, tmp_path / "build/system/trixie/root"
+        started.terminate()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_an_interrupted_trial_ends_what_it_runs_before_it_removes_the_system(try_system, tmp_path):
+    started, system = try_system
+    started.terminate()
+    assert started.wait(60) == 143
+    assert (tmp_path / "ended").read_text() == f"{system}\n"
+    assert not system.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_two_trials_do_not_share_a_system(try_system, tmp_path):
+    _, system = try_system
+    other = subprocess.run((tmp_path / "scripts/try-system", "trixie"), text=True, check=False, timeout=60,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert other.returncode == 1 and other.stdout == f"try-system: {system.parent} is in use by another run\n"
+    assert system.exists()
