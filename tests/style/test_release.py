@@ -6,9 +6,11 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -113,7 +115,7 @@ def program(path, text):
 
 @pytest.mark.parametrize("compiler", ["nvcc", "none"])
 @pytest.mark.parametrize("native, folders, reasons", [
-    ("amd64", {"bookworm-amd64", "bookworm-arm64", "trixie-amd64"}, {"packages for trixie arm64"}),
+    ("amd64", {"bookworm-amd64", "bookworm-arm64", "trixie-amd64", "trixie-arm64"}, set()),
     ("arm64", {"bookworm-arm64", "trixie-arm64"}, {"packages for bookworm amd64", "packages for trixie amd64"})])
 def test_packages_that_this_machine_cannot_build_are_named(clone, tmp_path, compiler, native, folders, reasons):
     root = clone("one")
@@ -128,13 +130,17 @@ def test_packages_that_this_machine_cannot_build_are_named(clone, tmp_path, comp
     own = platform.freedesktop_os_release().get("VERSION_CODENAME")
     worker = "dpu-gpu-offload-worker-cuda"
     if compiler == "nvcc" and own in ("bookworm", "trixie"):
-        reasons = {*reasons, f"{worker} for other systems than {own} {native}"}
         cuda = {f"{own}-{native}-cuda"}
     else:
         reasons = {*reasons, worker}
         cuda = set()
-    done = release(root, "build", "--packages", PATH=f"{programs}:/usr/bin:/bin", CUDACXX=compiler)
-    assert done.returncode == 0, done.stdout
+    git(root, "config", "user.name", "a")
+    git(root, "config", "user.email", "a@example.org")
+    assert release(root, "cut", "--version", "7.8.9", "--date", DAY).returncode == 0
+    git(root, "commit", "-q", "-a", "-m", "cut")
+    done = release(root, "build", "--packages", "--tag", PATH=f"{programs}:/usr/bin:/bin", CUDACXX=compiler)
+    assert done.returncode == (3 if reasons else 0), done.stdout
+    assert git(root, "tag") == ("" if reasons else "v7.8.9\n")
     folder = root / "build/release-files"
     assert {path.name for path in folder.iterdir() if path.is_dir()} == folders | cuda
     assert [path.name for each in cuda for path in (folder / each).iterdir()] == [f"{worker}_1.deb" for each in cuda]
@@ -145,6 +151,46 @@ def test_packages_that_this_machine_cannot_build_are_named(clone, tmp_path, comp
     [file] = folder.glob("*.spdx.json")
     identifiers = [each["SPDXID"] for each in json.loads(file.read_text())["packages"]]
     assert len(set(identifiers)) == len(identifiers)
+
+
+def test_packages_are_those_of_the_commit(clone):
+    root = clone("one")
+    program(root / "scripts/try-system", f"""#!/bin/sh
+mkdir -p "build/system/$4/packages"
+cp debian/control "build/system/$4/packages/offload_$3.deb"
+echo changed >>"{root}/debian/control"
+""")
+    program(root / "scripts/package", BUILDERS["scripts/package"])
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "builder")
+    assert release(root, "build", "--packages").returncode in (0, 3)
+    committed = git(root, "show", "HEAD:debian/control")
+    packages = list((root / "build/release-files").glob("*/offload_*.deb"))
+    assert packages and all(path.read_text() == committed for path in packages)
+
+
+def test_an_interrupted_build_ends_its_builder_and_leaves_no_folder(clone, tmp_path):
+    root = clone("one")
+    program(root / "scripts/try-system", f"""#!/bin/sh
+trap 'touch "{tmp_path}/ended"; exit 143' TERM
+touch "{tmp_path}/started"
+for each in $(seq 600); do sleep 0.1; done
+""")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "builder")
+    with subprocess.Popen([sys.executable, root / "scripts/release", "build", "--packages"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as started:
+        limit = time.monotonic() + 60
+        while not (tmp_path / "started").exists():
+            assert time.monotonic() < limit and started.poll() is None
+            time.sleep(0.01)
+        second = release(root, "build", "--packages")
+        assert second.returncode == 1 and "another 'scripts/release build --packages' uses" in second.stdout
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(60) == 130
+        assert started.stdout.read() == "release: interrupted\n"
+    assert (tmp_path / "ended").exists()
+    assert [path.name for path in (root / "build").iterdir() if "release-files" in path.name] == []
 
 
 def test_cut_writes_the_version_everywhere_and_a_tag_needs_it(clone):
@@ -166,6 +212,9 @@ def test_cut_writes_the_version_everywhere_and_a_tag_needs_it(clone):
     assert git(root, "tag") == "v7.8.9\n"
     assert "dpu-gpu-offload-7.8.9.tar.gz" in digests(root / "build/release-files")
     assert release(root, "cut", "--version", "7.8.9").returncode == 1
+    again = release(root, "build", "--tag")
+    assert again.returncode == 1 and "the tag v7.8.9 exists" in again.stdout
+    assert release(root, "cut", "--date", "2026-02-30").returncode == 2
 
 
 def test_a_file_with_another_version_is_refused(clone):
