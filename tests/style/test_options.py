@@ -26,6 +26,7 @@ def run(script, *options):
     (("try-system", "sid"), "trixie, bookworm"),
     (("try-system", "trixie", "bookworm"), "trixie, bookworm"),
     (("try-system", "--packages", "--arch", "riscv64", "trixie"), "amd64 and arm64"),
+    (("try-system", "--cuda", "trixie"), "trixie, bookworm"),
     (("fresh-root",), "a suite and a target"),
     (("fresh-root", "own"), "a suite and a target"),
     (("bench", "fast"), "quick, full"),
