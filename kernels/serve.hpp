@@ -98,7 +98,9 @@ OFFLOAD_HOST_DEVICE Received receive(const Group& group, const ChannelView& chan
   // Both are untrusted input: they are read once, and checked before they are used.
   const std::uint32_t length = group.from_first(packet.data[0]);
   const std::uint32_t count = group.from_first(packet.data[2]);
-  if (!is_valid_content(channel.layout, length, count)) return {Arrival::malformed, length, count};
+  if (!is_valid_content(channel.layout.max_request, length, count)) {
+    return {Arrival::malformed, length, count};
+  }
 
   if (length > kMaxPacketPayload) {
     if (lane == 0) acquire_plain_payload(request.packets);
