@@ -17,14 +17,18 @@ bool contains(const std::string& range, const std::string& host) {
 TEST(AddressRange, ContainsWhatHasItsPrefix) {
   EXPECT_TRUE(contains("10.0.0.0/8", "10.255.0.1"));
   EXPECT_FALSE(contains("10.0.0.0/8", "11.0.0.1"));
+  EXPECT_FALSE(contains("138.1.0.0/16", "10.1.0.1"));
   EXPECT_TRUE(contains("10.0.0.255/25", "10.0.0.129"));
   EXPECT_FALSE(contains("10.0.0.255/25", "10.0.0.127"));
   EXPECT_TRUE(contains("0.0.0.0/0", "192.0.2.1"));
   EXPECT_TRUE(contains("192.0.2.1", "192.0.2.1"));
+  EXPECT_TRUE(contains("192.0.2.1/32", "192.0.2.1"));
   EXPECT_FALSE(contains("192.0.2.1", "192.0.2.2"));
   EXPECT_TRUE(contains("fd00::/8", "fd12:3456::1"));
+  EXPECT_TRUE(contains("fd00::/8", "fd80::1"));
   EXPECT_FALSE(contains("fd00::/8", "fe80::1%lo"));
   EXPECT_TRUE(contains("2001:db8::1", "2001:db8::1"));
+  EXPECT_FALSE(contains("fd00::/9", "fd80::1"));
 }
 
 TEST(AddressRange, AnIpv4AddressIsTheSameOnASocketOfBothFamilies) {

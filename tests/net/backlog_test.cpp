@@ -63,6 +63,20 @@ TEST_F(BacklogTest, HoldsAboutWhatIsLeft) {
   EXPECT_EQ(backlog_.held(), 0U);
 }
 
+TEST_F(BacklogTest, ShortPiecesShareBlocks) {
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(backlog_.append(bytes_of("x")));
+  EXPECT_LE(backlog_.held(), 4096U);
+}
+
+TEST_F(BacklogTest, GivesItsMemoryBackAtItsEnd) {
+  {
+    Backlog backlog(cache_);
+    ASSERT_TRUE(backlog.append(bytes_of("hello")));
+    EXPECT_GT(cache_.lent(), 0U);
+  }
+  EXPECT_EQ(cache_.lent(), 0U);
+}
+
 TEST_F(BacklogTest, IsUsedAgainOnceAllIsTaken) {
   ASSERT_TRUE(backlog_.append(bytes_of("hello")));
   drain(2);
@@ -83,6 +97,7 @@ TEST_F(BacklogTest, CanBeGivenUp) {
   EXPECT_TRUE(backlog_.empty());
   EXPECT_TRUE(backlog_.bytes().empty());
   EXPECT_EQ(backlog_.held() + cache_.lent(), 0U);
+  EXPECT_EQ(backlog_.consumed(), backlog_.appended());
 }
 
 }  // namespace

@@ -81,31 +81,50 @@ class Ports {
   std::uint16_t listen(const SocketAddress& address) {
     if (address.port() == 0) return ++last_;
     ++calls_;
-    if (address.port() <= taken_) throw Error(ErrorCode::in_use, "it is taken");
+    if (address.port() <= taken_) throw Error(error_, "it is taken");
     return address.port();
   }
-  explicit Ports(std::uint16_t taken) : taken_(taken) {}
+  explicit Ports(std::uint16_t taken, ErrorCode error = ErrorCode::in_use)
+      : taken_(taken), error_(error) {}
 
   [[nodiscard]] int calls() const noexcept { return calls_; }
 
  private:
   std::uint16_t taken_;
+  ErrorCode error_;
   std::uint16_t last_ = 0;
   int calls_ = 0;
 };
 
 TEST(ListenAtEach, AFreePortOfTheFirstThatIsTakenAtTheSecondIsChangedForAnother) {
-  const auto listen_with = [](Ports& ports) {
+  const auto listen_with = [](Ports& ports, std::uint16_t port = 0) {
     return listen_at_each(
-        addresses_of({"127.0.0.2", "127.0.0.3"}),
+        addresses_of({"127.0.0.2", "127.0.0.3"}, port),
         [&](const SocketAddress& address) { return ports.listen(address); },
-        [](std::uint16_t port) { return port; });
+        [](std::uint16_t chosen) { return chosen; });
   };
   Ports some_taken(3);
   EXPECT_EQ(listen_with(some_taken), (std::vector<std::uint16_t>{4, 4}));
   Ports all_taken(1000);
   EXPECT_EQ(thrown_by([&] { (void)listen_with(all_taken); }).code(), ErrorCode::in_use);
   EXPECT_EQ(all_taken.calls(), kMostPorts);
+  Ports fixed(7);
+  EXPECT_EQ(thrown_by([&] { (void)listen_with(fixed, 7); }).code(), ErrorCode::in_use);
+  EXPECT_EQ(fixed.calls(), 1) << "a port that was asked for is tried once";
+  Ports denied(1000, ErrorCode::not_permitted);
+  EXPECT_EQ(thrown_by([&] { (void)listen_with(denied); }).code(), ErrorCode::not_permitted);
+  EXPECT_EQ(denied.calls(), 1) << "another port would not help";
+}
+
+TEST(IsOfNoUseHere, IsAnAddressOrAFamilyThatTheMachineLacks) {
+  const auto is = [](int errnum) {
+    return is_of_no_use_here(
+        Error(ErrorCode::operating_system, "no", {core::Cause::Domain::system, errnum}));
+  };
+  for (const int errnum : {EADDRNOTAVAIL, EAFNOSUPPORT, ENODEV, ENETUNREACH}) {
+    EXPECT_TRUE(is(errnum)) << errnum;
+  }
+  for (const int errnum : {0, ECONNREFUSED, EADDRINUSE}) EXPECT_FALSE(is(errnum)) << errnum;
 }
 
 /// Returns the outcome of connecting to each address.

@@ -81,6 +81,19 @@ TEST_F(FdPassing, TheFilesArriveInTheirOrder) {
 
 TEST_F(FdPassing, NothingHasCome) {
   EXPECT_FALSE(receive_with_fds(there_.get(), room_));
+  EXPECT_EQ(thrown_by([&] { (void)receive_with_fds(-1, room_); }).system_errno(), EBADF);
+}
+
+// The peer's credentials come in front of the descriptors.
+TEST_F(FdPassing, OtherControlMessagesAreSkipped) {
+  const int on = 1;
+  ASSERT_EQ(::setsockopt(there_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);
+  const auto fds = some_fds(1);
+  send_with_fds(here_.get(), bytes_of("x"), numbers_of(fds));
+  const auto message = receive_with_fds(there_.get(), room_);
+  ASSERT_TRUE(message);
+  ASSERT_EQ(message->fds.size(), 1U);
+  EXPECT_TRUE(message->fds.front().valid());
 }
 
 TEST_F(FdPassing, OneDescriptorTooManyIsNotSent) {
@@ -102,12 +115,14 @@ TEST_F(FdPassing, TheLimitOfOpenFilesIsNamed) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer takes descriptors itself, to look at the type of an object";
 #endif
+  send_with_fds(here_.get(), bytes_of("x"), {});
   send_with_fds(here_.get(), bytes_of("x"), numbers_of(some_fds(2)));
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const core::Fd last(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const rlimit no_more{static_cast<rlim_t>(last.get()) + 1, limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &no_more), 0);
+  EXPECT_TRUE(receive_with_fds(there_.get(), room_)) << "a message without descriptors needs none";
   const auto error = thrown_by([&] { (void)receive_with_fds(there_.get(), room_); });
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_EQ(error.system_errno(), EMFILE) << error.what();
@@ -117,6 +132,7 @@ TEST_F(FdPassing, APeerThatIsGone) {
   there_.reset();
   EXPECT_EQ(thrown_by([&] { send_with_fds(here_.get(), bytes_of("x"), {}); }).code(),
             ErrorCode::connection_reset);
+  errno = EAGAIN;  // of an earlier call
   const auto message = receive_with_fds(here_.get(), room_);
   ASSERT_TRUE(message);
   EXPECT_EQ(message->size, 0U);

@@ -2,16 +2,22 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "core/error.hpp"
 #include "net/socket.hpp"
+#include "net/unix_socket.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::net {
@@ -77,6 +83,150 @@ TEST_F(HttpClientTest, PostsAValueThatIsEscaped) {
   const std::string asked = request();
   EXPECT_TRUE(asked.starts_with("POST /drain?value=a%20b%26c HTTP/1.1\r\n")) << asked;
   EXPECT_NE(asked.find("Content-Length: 0\r\n"), std::string::npos) << asked;
+}
+
+TEST_F(HttpClientTest, TakesAnAnswerUpToItsLimit) {
+  constexpr std::size_t kMost = 64U << 20;
+  const std::string body(kMost, 'x');
+  reply_with("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(kMost) + "\r\n\r\n" + body);
+  EXPECT_EQ(ask({url("/"), {}, {}, false}, kLong).body.size(), kMost);
+}
+
+TEST_F(HttpClientTest, RefusesAnAnswerBeyondItsLimit) {
+  constexpr std::size_t kMost = 64U << 20;
+  const std::string body(kMost + 1, 'x');
+  reply_with("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(kMost + 1) + "\r\n\r\n" + body);
+  const auto error = support::thrown_by([&] { ask({url("/"), {}, {}, false}, kLong); });
+  EXPECT_EQ(error.code(), ErrorCode::not_connected);
+}
+
+TEST_F(HttpClientTest, AsksNoProxy) {
+  ::setenv("http_proxy", "http://127.0.0.1:1", 1);
+  reply_with("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(ask({url("/"), {}, {}, false}, kLong).status, 200);
+  ::unsetenv("http_proxy");
+}
+
+TEST_F(HttpClientTest, KeepsNoDescriptor) {
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  reply_with("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  const auto before = open_files();
+  EXPECT_EQ(ask({url("/"), {}, {}, false}, kLong).status, 200);
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST_F(HttpClientTest, TheLimitOfOpenFilesIsNamed) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_LT(limit.rlim_max, 1U << 30);
+  const core::Fd last(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const rlimit no_more{static_cast<rlim_t>(last.get()) + 1, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &no_more), 0);
+  const auto error = support::thrown_by([&] { ask({url("/"), {}, {}, false}, kLong); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(error.system_errno(), EMFILE) << error.what();
+}
+
+constexpr unsigned kNobody = 65534;
+constexpr unsigned kOther = 65533;
+
+/// A UNIX socket of another user, which only root can make.
+class HttpOverUnixSocket : public HttpClientTest {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  }
+  /// The socket is that of the process, and user, that listens: unix(7), SO_PEERCRED.
+  void listen_as(unsigned user) {
+    std::filesystem::remove(path_);
+    listener_ = listen_unix(path_, 1);
+    ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
+    ASSERT_EQ(::seteuid(user), 0);
+    const int result = ::listen(listener_.get(), 64);  // refused connections stay in the queue
+    ASSERT_EQ(::seteuid(0), 0);
+    ASSERT_EQ(result, 0);
+  }
+  void give_folder_to(unsigned user, unsigned mode) const {
+    ASSERT_EQ(::chown(folder_.path().c_str(), user, user), 0);
+    ASSERT_EQ(::chmod(folder_.path().c_str(), mode), 0);
+  }
+  /// Asks as that user. Returns the reply, or why it is refused.
+  std::string ask_as(unsigned user, const std::string& path) {
+    EXPECT_EQ(::seteuid(user), 0);
+    std::string text;
+    try {
+      text = ask({"http://localhost/", path, {}, false}, kLong).body;
+    } catch (const core::Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::not_permitted);
+      text = error.what();
+    }
+    EXPECT_EQ(::seteuid(0), 0);
+    return text;
+  }
+  void expect_reply(unsigned user, const std::string& path) {
+    reply_with("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+    EXPECT_EQ(ask_as(user, path), "hello");
+  }
+  void expect_refusal(unsigned user, unsigned owner) {
+    EXPECT_TRUE(
+        ask_as(user, path_)
+            .starts_with("the socket belongs to user " + std::to_string(owner) + ", process "));
+  }
+
+  support::TempDir folder_;
+  std::string path_ = folder_.file("door");
+};
+
+TEST_F(HttpOverUnixSocket, OfTheSameUser) {
+  listen_as(0);
+  expect_reply(0, path_);
+}
+
+TEST_F(HttpOverUnixSocket, OfAUserAskedByTheSame) {
+  give_folder_to(0, 0755);
+  listen_as(kNobody);
+  expect_reply(kNobody, path_);
+}
+
+TEST_F(HttpOverUnixSocket, OfRootAskedByAnother) {
+  give_folder_to(0, 0755);
+  listen_as(0);
+  expect_reply(kNobody, path_);
+}
+
+TEST_F(HttpOverUnixSocket, OfTheOwnerOfItsFolderAskedByRoot) {
+  listen_as(kNobody);
+  give_folder_to(kNobody, 0755);
+  expect_reply(0, path_);
+}
+
+TEST_F(HttpOverUnixSocket, IsFoundInTheCurrentFolder) {
+  listen_as(kNobody);
+  give_folder_to(kNobody, 0755);
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  expect_reply(0, "door");
+  std::filesystem::current_path(before);
+}
+
+// Another user could have put its socket there.
+TEST_F(HttpOverUnixSocket, OfAnotherUserIsRefused) {
+  listen_as(kNobody);
+  for (const unsigned mode : {0755U, 0775U, 0757U}) {
+    give_folder_to(0, mode);
+    expect_refusal(0, kNobody);
+    give_folder_to(kOther, mode);
+    expect_refusal(0, kNobody);
+  }
+  for (const unsigned mode : {0775U, 0757U}) {
+    give_folder_to(kNobody, mode);
+    expect_refusal(0, kNobody);
+  }
+  give_folder_to(kNobody, 0755);
+  expect_refusal(kOther, kNobody);
 }
 
 TEST_F(HttpClientTest, AnAnswerThatIsCutShortIsNone) {

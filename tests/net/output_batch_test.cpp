@@ -107,6 +107,26 @@ TEST(OutputBatch, StartsAnewAfterAReset) {
   EXPECT_EQ(output_of(batch, next), copy_of(bytes_of("next")));
 }
 
+TEST(OutputBatch, HasAllItsPiecesAfterAReset) {
+  OutputBatch batch(2, kFrameRoom);  // of four pieces
+  std::array<std::byte, 8> elsewhere{};
+  for (int round = 0; round < 3; ++round) {
+    IovecChain chain;
+    for (std::size_t i = 0; i < 3; ++i) {
+      ASSERT_FALSE(batch.full()) << round << ' ' << i;
+      batch.refer(chain, std::span(elsewhere).subspan(2 * i, 1));
+    }
+    EXPECT_TRUE(batch.full());
+    batch.reset();
+  }
+}
+
+TEST(OutputBatch, SumsItsPieces) {
+  EXPECT_EQ(OutputBatch::size_of({}), 0U);
+  const std::array<iovec, 3> pieces{iovec{nullptr, 5}, iovec{nullptr, 0}, iovec{nullptr, 300}};
+  EXPECT_EQ(OutputBatch::size_of(pieces), 305U);
+}
+
 TEST(OutputBatch, IsFullWithRoomForOnePieceOfTwo) {
   OutputBatch batch(2, kFrameRoom);  // of four pieces
   std::array<std::byte, 6> elsewhere{};

@@ -41,6 +41,14 @@ TEST_F(OwnFileTest, AnothersInItsPlaceStays) {
   EXPECT_TRUE(std::filesystem::exists(folder_.file("moved")));
 }
 
+TEST_F(OwnFileTest, IsRemovedOnceAndSaysSo) {
+  make();
+  struct stat file {};
+  ASSERT_EQ(::lstat(path_.c_str(), &file), 0);
+  EXPECT_TRUE(remove_same_file(path_, file));
+  EXPECT_FALSE(remove_same_file(path_, file));
+}
+
 TEST_F(OwnFileTest, ThatIsGoneIsNoTrouble) {
   make();
   {

@@ -19,12 +19,16 @@ class ReceiveBufferTest : public testing::Test {
  protected:
   /// `expected`: of the frame that comes, if it is known.
   void receive(std::span<const std::byte> bytes, std::size_t expected = 0) {
+    receive(buffer_, bytes, expected);
+  }
+  static void receive(ReceiveBuffer& buffer, std::span<const std::byte> bytes,
+                      std::size_t expected) {
     while (!bytes.empty()) {
-      const auto room = buffer_.room(expected);
+      const auto room = buffer.room(expected);
       ASSERT_FALSE(room.empty());
       const std::size_t count = std::min(room.size(), bytes.size());
       std::copy_n(bytes.begin(), count, room.begin());
-      buffer_.append(count);
+      buffer.append(count);
       bytes = bytes.subspan(count);
     }
   }
@@ -52,6 +56,31 @@ TEST_F(ReceiveBufferTest, RoomIsAllThatIsNotTaken) {
   const auto received = support::random_bytes(50'000, 1);
   EXPECT_EQ(copy_of(buffer_.bytes()), copy_of(std::span(received).last(20'000)));
   EXPECT_EQ(buffer_.consumed(), 30'000U);
+}
+
+TEST_F(ReceiveBufferTest, StaysInItsBlockWhileThatHasRoom) {
+  receive(support::random_bytes(100, 1));
+  const std::byte* const at = buffer_.bytes().data();
+  EXPECT_EQ(buffer_.room(0).size(), kSize - 100);
+  EXPECT_EQ(buffer_.bytes().data(), at);
+  buffer_.consume(1);
+  EXPECT_EQ(buffer_.room(0).size(), kSize - 99);
+}
+
+// Twice as much, or all of a frame that is at most four times as long.
+TEST_F(ReceiveBufferTest, GrowsByWhatIsExpected) {
+  struct Case {
+    std::size_t expected;
+    std::size_t room;
+  };
+  for (const Case& one : {Case{0, kSize}, Case{kSize, kSize}, Case{4 * kSize, 3 * kSize},
+                          Case{4 * kSize + 4, kSize}}) {
+    memory::BlockCache cache(0);  // which has no longer block
+    ReceiveBuffer buffer(cache, kSize);
+    ASSERT_EQ(buffer.room(one.expected).size(), kSize);
+    buffer.append(kSize);
+    EXPECT_EQ(buffer.room(one.expected).size(), one.room) << one.expected;
+  }
 }
 
 TEST_F(ReceiveBufferTest, AStreamOfAnyLengthGoesThrough) {
@@ -98,6 +127,46 @@ TEST_F(ReceiveBufferTest, AFewBytesHoldAFew) {
   buffer_.settle(1'000'000);
   EXPECT_EQ(buffer_.bytes().size(), 113U);
   EXPECT_LE(cache_.lent(), 256U);
+}
+
+/// A number of received bytes, the number that stays, and the length of the frame that they begin.
+struct Rest {
+  std::size_t received;
+  std::size_t rest;
+  std::size_t expected;
+  std::size_t held;  ///< after it has settled
+  std::size_t room;  ///< for the next receive
+};
+
+// A short rest, up to 16 KiB, gets a block of its size, and the next receive a long one.
+TEST_F(ReceiveBufferTest, ARestSettlesInABlockOfAboutItsSize) {
+  for (const Rest& one : {
+           Rest{20'000, 16'384, 0, 16'384, kSize - 16'384},
+           Rest{20'000, 16'385, 0, kSize, kSize - 16'385},
+           Rest{100'000, 16'385, 0, 114'688, 114'688 - 16'385},
+           Rest{150'000, 70'000, 0, 163'840, 163'840 - 70'000},
+           Rest{300'000, 16'385, 0, kSize, kSize - 16'385},
+           Rest{300'000, 16'385, 20'000, 32'768, 32'768 - 16'385},
+       }) {
+    memory::BlockCache cache(0);  // which has no longer block
+    ReceiveBuffer buffer(cache, kSize);
+    const auto bytes = support::random_bytes(one.received, 1);
+    receive(buffer, bytes, one.received);
+    buffer.consume(one.received - one.rest);
+    buffer.settle(one.expected);
+    EXPECT_EQ(buffer.held(), one.held) << one.received << ' ' << one.rest;
+    EXPECT_EQ(buffer.room(one.expected).size(), one.room) << one.received << ' ' << one.rest;
+    EXPECT_TRUE(copy_of(buffer.bytes()) == copy_of(std::span(bytes).last(one.rest)));
+  }
+}
+
+TEST_F(ReceiveBufferTest, AFewBytesAreNotMovedForAFewLess) {
+  receive(support::random_bytes(100, 1));
+  buffer_.settle(0);
+  EXPECT_EQ(buffer_.held(), 128U);
+  buffer_.consume(87);
+  buffer_.settle(0);
+  EXPECT_EQ(buffer_.held(), 128U);
 }
 
 // A client that announces a long frame and sends it in drops does not hold many times what came.

@@ -57,6 +57,7 @@ void expect_traffic(const std::string& host) {
   EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_NODELAY), 1);
   EXPECT_EQ(option_of(server.get(), SOL_SOCKET, SO_KEEPALIVE), 1);
   EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_KEEPIDLE), 60);
+  EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_KEEPINTVL), 10);
   set_dead_peer_timeout(server.get(), std::chrono::seconds(3));
   EXPECT_EQ(option_of(server.get(), IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
 }
@@ -219,6 +220,22 @@ TEST(Resolve, WhatCannotBe) {
     EXPECT_EQ(error.code(), ErrorCode::not_found);
     EXPECT_NE(std::string(error.what()).find("cannot resolve '" + host + "'"), std::string::npos);
   }
+}
+
+TEST(Resolve, ALinkLocalAddressNeedsItsInterface) {
+  for (const char* const host : {"fe80::1", "[fe80::1]"}) {
+    const auto error = thrown_by([&] { resolve(host, 1, false); });
+    EXPECT_EQ(error.code(), ErrorCode::invalid_value);
+    EXPECT_NE(std::string(error.what()).find("needs its interface"), std::string::npos);
+  }
+  EXPECT_EQ(resolve("fd00::1", 1, false).size(), 1U);
+}
+
+// No connection can be made to the group of all hosts.
+TEST(Socket, AnAddressThatCannotBeConnectedToIsRefusedAtOnce) {
+  const auto error = thrown_by([] { start_connect(loopback("224.0.0.1", 9)); });
+  EXPECT_EQ(error.system_errno(), ENETUNREACH);
+  EXPECT_NE(std::string(error.what()).find("cannot connect to 224.0.0.1:9"), std::string::npos);
 }
 
 TEST(SocketAddress, AsText) {

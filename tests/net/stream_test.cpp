@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <optional>
 #include <string>
 
@@ -75,8 +76,28 @@ TEST_P(StreamTest, CarriesPiecesAndBytesAndThenItsEnd) {
   EXPECT_FALSE(there_.wants_write());
   here_.end_sending();
   EXPECT_EQ(receive_all(there_), std::nullopt);
+  EXPECT_FALSE(here_.is_tls()) << "its memory is freed";
   there_.close();
   EXPECT_FALSE(there_.valid());
+  EXPECT_FALSE(there_.is_tls());
+}
+
+TEST_P(StreamTest, ASendThatFailsCanLeaveWhatHasArrived) {
+  here_.keep_receiving();
+  ASSERT_EQ(there_.send(support::bytes_of("the last")), 8);
+  ::shutdown(there_.fd(), SHUT_RD);
+  EXPECT_EQ(here_.send(support::bytes_of("x")), -1);
+  EXPECT_EQ(errno, EPIPE);
+  Bytes room(10);
+  EXPECT_EQ(here_.receive(room), 8);
+}
+
+TEST_P(StreamTest, WithoutATimeOfArrivalThereIsNone) {
+  ASSERT_EQ(there_.send(support::bytes_of("hello")), 5);
+  Bytes room(10);
+  WallTime arrival = WallTime(std::chrono::hours(1));
+  EXPECT_EQ(here_.receive(room, arrival), 5);
+  EXPECT_EQ(arrival, WallTime{});
 }
 
 TEST_P(StreamTest, ASendIsLimitedByTheRoomAndTheNumberOfPieces) {
@@ -126,6 +147,21 @@ TEST(PlainStream, GivesItsSocketUp) {
   EXPECT_FALSE(stream.valid());
 }
 
+volatile std::sig_atomic_t pipe_signals = 0;
+
+TEST(PlainStream, ASendToAPeerThatIsGoneIsNoSignal) {
+  auto sockets = TlsPair::make_sockets();
+  Stream stream(std::move(sockets.first));
+  sockets.second.reset();
+  const auto before = std::signal(SIGPIPE, [](int) { pipe_signals = pipe_signals + 1; });
+  Bytes bytes(1);
+  iovec piece{bytes.data(), bytes.size()};
+  EXPECT_EQ(stream.send(std::span(&piece, 1)), -1);
+  EXPECT_EQ(stream.send(std::span<const std::byte>(bytes)), -1);
+  std::signal(SIGPIPE, before);
+  EXPECT_EQ(pipe_signals, 0);
+}
+
 /// A listener, and attempts to connect to it.
 class Attempts : public testing::Test {
  protected:
@@ -147,6 +183,7 @@ class Attempts : public testing::Test {
 
 TEST_F(Attempts, APlainOneIsConnectedAtOnce) {
   ConnectAttempt attempt(address_, nullptr);
+  EXPECT_EQ(attempt.error(), 0);
   const int fd = attempt.fd();
   EXPECT_EQ(attempt.events(), static_cast<std::uint32_t>(EPOLLOUT));
   EXPECT_EQ(advance(attempt), ConnectAttempt::State::connected);
@@ -184,6 +221,7 @@ TEST_F(Attempts, OneToAPeerWithoutTlsSaysSo) {
   ASSERT_EQ(::send(peer.get(), "HTTP/1.1 400\r\n", 14, MSG_NOSIGNAL), 14);
   EXPECT_EQ(advance(attempt), ConnectAttempt::State::failed);
   EXPECT_EQ(attempt.error(), EPROTO);
+  EXPECT_TRUE(attempt.reason().ends_with("the peer does not use TLS")) << attempt.reason();
   EXPECT_TRUE(attempt.reason().starts_with("cannot use TLS with " + address_.to_string() + ": "))
       << attempt.reason();
 }

@@ -63,6 +63,19 @@ TEST(UnixSocket, LeavesAListenerWithAFullQueueAlone) {
   EXPECT_EQ(::access(path.c_str(), F_OK), 0);
 }
 
+TEST(UnixSocket, NeedsAFolderThatItCanBeMadeIn) {
+  const support::TempDir directory;
+  const auto missing =
+      support::thrown_by([&] { (void)listen_unix(directory.file("none/door"), 1); });
+  EXPECT_EQ(missing.code(), core::ErrorCode::not_found);
+  EXPECT_TRUE(std::string(missing.what()).ends_with(": make the folder, or choose another path"))
+      << missing.what();
+  directory.write("a-file", "");
+  const auto other =
+      support::thrown_by([&] { (void)listen_unix(directory.file("a-file/door"), 1); });
+  EXPECT_EQ(other.system_errno(), ENOTDIR);
+}
+
 TEST(UnixSocket, APathHasBounds) {
   EXPECT_FALSE(is_unix_path(""));
   EXPECT_TRUE(is_unix_path(std::string(107, 'x')));

@@ -19,10 +19,12 @@ namespace offload::support {
 /// A certificate authority of a test: a key and a certificate, and those that it signs, as files.
 class Authority {
  public:
-  explicit Authority(const std::string& name)
+  /// `usage`: of its key, as in "keyCertSign"; empty: it may be used for everything.
+  explicit Authority(const std::string& name, const std::string& usage = {})
       : name_(name), key_(EVP_EC_gen("P-256")), certificate_(::X509_new()) {
     fill(certificate_.get(), name, key_.get(), kDay);
     extend(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
+    if (!usage.empty()) extend(certificate_.get(), NID_key_usage, usage.c_str());
     sign(certificate_.get());
     write(ca_file(), [&](FILE* file) { return ::PEM_write_X509(file, certificate_.get()); });
   }

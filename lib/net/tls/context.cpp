@@ -113,7 +113,6 @@ TlsContext TlsContext::server(const TlsCertificate& own, const std::string& clie
   made.require_peer(client_ca_file);
   if (!client_crl_file.empty()) use_revocation_lists(made.context_.get(), client_crl_file);
   // Tells clients which of their certificates to send. The context owns the list.
-  require_regular_file(client_ca_file, "cannot use the authorities in " + client_ca_file);
   auto* const names = ::SSL_load_client_CA_file(client_ca_file.c_str());
   if (names == nullptr) throw_openssl_error("cannot use the authorities in " + client_ca_file);
   ::SSL_CTX_set_client_CA_list(made.context_.get(), names);

@@ -121,10 +121,8 @@ ssize_t TlsStream::receive(std::span<std::byte> room) {
     if (result != 1) end = end_of_call(result);
     if (messages_ > kMostMessages) end = fail("the peer updates its keys too often", EPROTO);
   }
-  const int errnum = errno;
   const bool would_block = end < 0 && failure_.empty();
   has_pending_ = received != 0 && !would_block;
-  errno = errnum;
   return received != 0 ? static_cast<ssize_t>(received) : end;
 }
 

@@ -84,16 +84,22 @@ TEST(ProxyHeader, IsInvalidAtTheFirstWrongByteOfItsSignature) {
   for (std::size_t at = 0; at < 12; ++at) {
     auto bytes = right;
     bytes[at] ^= std::byte{1};
-    EXPECT_EQ(parse_proxy_header(std::span(bytes).first(at + 1)).state, State::invalid) << at;
+    const auto parsed = parse_proxy_header(std::span(bytes).first(at + 1));
+    EXPECT_EQ(parsed.state, State::invalid) << at;
+    EXPECT_EQ(parsed.size, 0U);
   }
 }
 
 TEST(ProxyHeader, RefusesWhatTheProtocolDoesNotAllow) {
   for (const int command : {0x00, 0x11, 0x22, 0x2f, 0x31}) {
-    EXPECT_EQ(parse_proxy_header(header(command, 0x11, kIpv4)).state, State::invalid) << command;
+    const auto parsed = parse_proxy_header(header(command, 0x11, kIpv4));
+    EXPECT_EQ(parsed.state, State::invalid) << command;
+    EXPECT_EQ(parsed.size, 0U);
   }
   for (const int family : {0x10, 0x12, 0x22, 0x32, 0x41}) {
-    EXPECT_EQ(parse_proxy_header(header(0x21, family, ipv6())).state, State::invalid) << family;
+    const auto parsed = parse_proxy_header(header(0x21, family, ipv6()));
+    EXPECT_EQ(parsed.state, State::invalid) << family;
+    EXPECT_EQ(parsed.size, 0U);
   }
 }
 

@@ -59,6 +59,31 @@ TEST_F(Limits, AllTogetherHaveABurstAndARate) {
   taken = 0;
   for (int i = 100; i < 200; ++i) taken += take_all(i, now_ + kSecond / 2);
   EXPECT_EQ(taken, static_cast<int>(SourceLimits::kRateOfAll / 2));
+  taken = 0;  // in steps that do not fill the burst
+  for (int step = 1; step <= 10; ++step) {
+    for (int i = 0; i < 100; ++i) taken += take_all(i, now_ + kSecond / 2 + step * kSecond / 2);
+  }
+  EXPECT_EQ(taken, static_cast<int>(SourceLimits::kRateOfAll * 5));
+}
+
+TEST_F(Limits, ASourceIsForgottenOnceItHasItsBurstAgain) {
+  take_all(1, now_);
+  limits_.forget(now_ + kSecond * 19 / 10);
+  EXPECT_EQ(limits_.sources(), 1U);
+  limits_.forget(now_ + 2 * kSecond);
+  EXPECT_EQ(limits_.sources(), 0U);
+}
+
+TEST_F(Limits, MoreSourcesThanItKeepsAreForgottenAtOnce) {
+  const auto take_and_refill = [&](int number) {
+    ASSERT_TRUE(limits_.take(source(number), now_)) << number;
+    limits_.give_back(source(-1));  // to all together
+  };
+  const int most = static_cast<int>(SourceLimits::kMostSources);
+  for (int i = 0; i < most; ++i) take_and_refill(i);
+  EXPECT_EQ(limits_.sources(), SourceLimits::kMostSources);
+  take_and_refill(most);
+  EXPECT_EQ(limits_.sources(), 1U);
 }
 
 TEST_F(Limits, SourcesAreForgotten) {

@@ -15,6 +15,7 @@ Source source(const std::string& host) {
 
 TEST(SourceOf, IsAnIpv4AddressOrTheFirstHalfOfAnIpv6One) {
   EXPECT_EQ(source("2001:db8::1"), source("2001:db8::ffff:1:2"));
+  EXPECT_EQ(source("2001:db8::1"), source("2001:db8::8000:0:0:1"));
   EXPECT_NE(source("2001:db8::1"), source("2001:db8:0:1::1"));
   EXPECT_NE(source("10.0.0.1"), source("10.0.0.2"));
   EXPECT_EQ(source("10.0.0.1"), source("::ffff:10.0.0.1"));

@@ -1,16 +1,21 @@
 #include "net/tls/context.hpp"
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 
+#include "net/tls/error.hpp"
 #include "tests/net/tls/tls_pair.hpp"
 #include "tests/support/certificates.hpp"
 #include "tests/support/eventually.hpp"
@@ -23,7 +28,7 @@ using core::ErrorCode;
 using support::Authority;
 using support::thrown_by;
 
-class TlsContextTest : public testing::Test {
+class TlsContextTest : public LeavesNoErrors {
  protected:
   Authority ours_{"our authority"};
   Authority others_{"another authority"};
@@ -62,6 +67,7 @@ std::string agreed_with(const TlsContext& server, Configure configure) {
     connected = connected || ::SSL_connect(there.get()) == 1;
     if (state == TlsHandshake::under_way) state = here.handshake();
   }
+  ::ERR_clear_error();
   if (!connected || state != TlsHandshake::done) return {};
   return std::string(::SSL_get_version(there.get())) + " " +
          ::SSL_CIPHER_get_name(::SSL_get_current_cipher(there.get()));
@@ -78,8 +84,10 @@ TEST_F(TlsContextTest, TheNameOrTheAddressOfTheServerIsInItsCertificate) {
   EXPECT_TRUE(has(client_failure_, "IP address mismatch")) << client_failure_;
   const auto of_ipv6 = TlsContext::server(ours_.issue("ipv6", "IP:fd00::1"));
   EXPECT_TRUE(connects(of_ipv6, TlsContext::client("[fd00::1]", ours_.ca_file())));
-  const auto error = thrown_by([&] { (void)TlsContext::client("", ours_.ca_file()); });
-  EXPECT_EQ(error.code(), ErrorCode::invalid_value);
+  for (const char* const name : {"", "[]"}) {
+    const auto error = thrown_by([&] { (void)TlsContext::client(name, ours_.ca_file()); });
+    EXPECT_EQ(error.code(), ErrorCode::invalid_value) << name;
+  }
 }
 
 // A wildcard is a whole label (RFC 9525, 6.3).
@@ -129,6 +137,51 @@ TEST_F(TlsContextTest, AClientSendsTheNameOfItsServerButNoAddress) {
   const auto file = ours_.ca_file();
   EXPECT_TRUE(has(first_bytes(TlsContext::client("server.test", file)), "server.test"));
   EXPECT_FALSE(has(first_bytes(TlsContext::client("127.0.0.1", file)), "127.0.0.1"));
+  for (const char* const name : {"[server.test", "server.test]"}) {
+    EXPECT_TRUE(has(first_bytes(TlsContext::client(name, file)), name)) << "one bracket is no pair";
+  }
+}
+
+TEST_F(TlsContextTest, AServerSendsNoTickets) {
+  TlsPair pair(TlsContext::server(server_), TlsContext::client("server.test", ours_.ca_file()));
+  ASSERT_TRUE(pair.connect());
+  std::byte byte{};
+  EXPECT_EQ(::recv(pair.sockets.second.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT), -1);
+}
+
+TEST_F(TlsContextTest, AServerNamesTheAuthoritiesOfItsClients) {
+  const auto sockets = TlsPair::make_sockets();
+  const auto server = TlsContext::server(server_, ours_.ca_file());
+  TlsStream here(server, sockets.first.get());
+  const auto there = TlsContext::client("server.test", ours_.ca_file()).make_ssl();
+  ::SSL_set_fd(there.get(), sockets.second.get());
+  (void)::SSL_do_handshake(there.get());
+  (void)here.handshake();
+  (void)::SSL_do_handshake(there.get());
+  ::ERR_clear_error();
+  const STACK_OF(X509_NAME)* const names = ::SSL_get0_peer_CA_list(there.get());
+  ASSERT_NE(names, nullptr);
+  ASSERT_EQ(sk_X509_NAME_num(names), 1);
+  std::array<char, 64> text{};
+  ::X509_NAME_oneline(sk_X509_NAME_value(names, 0), text.data(), static_cast<int>(text.size()));
+  EXPECT_STREQ(text.data(), "/CN=our authority");
+}
+
+TEST_F(TlsContextTest, TheSystemsAuthoritiesAreTrustedWithoutOthers) {
+  ::setenv("SSL_CERT_FILE", ours_.ca_file().c_str(), 1);  // openssl-env(7)
+  const auto client = TlsContext::client("server.test");
+  ::unsetenv("SSL_CERT_FILE");
+  EXPECT_TRUE(connects(TlsContext::server(server_), client)) << client_failure_;
+}
+
+TEST_F(TlsContextTest, AnErrorOfOpenSslIsTaken) {
+  EXPECT_EQ(take_openssl_error(), "unknown error");
+  for (int i = 0; i < 2; ++i) {
+    ::ERR_new();
+    ::ERR_set_error(ERR_LIB_SSL, SSL_R_NO_SHARED_CIPHER, nullptr);
+  }
+  EXPECT_EQ(take_openssl_error(), "no shared cipher");
+  EXPECT_EQ(take_openssl_error(), "unknown error");
 }
 
 TEST_F(TlsContextTest, AnAuthorityThatIsNotTrusted) {
@@ -212,6 +265,11 @@ TEST_F(TlsContextTest, RevocationListsThatAreNotWhatTheyShouldBe) {
   expect(ours_.revoke({}, -60), "expired at ");
   expect(ours_.revoke({}, 600, -300), "is not valid before ");
   expect(others_.revoke({}), "is of an authority that is trusted");
+  const Authority no_lists("an authority without lists", "critical,keyCertSign");
+  EXPECT_TRUE(has(thrown_by([&] {
+                    (void)TlsContext::server(server_, no_lists.ca_file(), no_lists.revoke({}));
+                  }).what(),
+                  "lacks the key usage cRLSign"));
   // The authority has the same name and another key.
   expect(Authority("our authority").revoke({}), "its signature is not that of the authority");
   std::ofstream(ours_.revoke({}), std::ios::app) << "-----BEGIN X509 CRL-----\nAAAA\n";
@@ -237,6 +295,24 @@ TEST_F(TlsContextTest, FilesThatAreNotWhatTheyShouldBe) {
   fails(server_, "/nowhere/ca", "/nowhere/ca");
   fails({server_.chain_file, client_.key_file}, "", client_.key_file);
   fails({server_.key_file, server_.key_file}, "", server_.key_file);
+  // OpenSSL would wait for a writer.
+  const std::string fifo = server_.chain_file + ".fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  fails({fifo, server_.key_file}, "", fifo);
+  fails(server_, fifo, fifo);
+}
+
+// A key of another kind of algorithm is no contradiction to OpenSSL before both are there.
+TEST_F(TlsContextTest, APrivateKeyOfAnotherKind) {
+  const std::unique_ptr<EVP_PKEY, decltype(&::EVP_PKEY_free)> key(::EVP_RSA_gen(2048),
+                                                                  &::EVP_PKEY_free);
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(server_.key_file.c_str(), "we"),
+                                                   &std::fclose);
+  ASSERT_EQ(::PEM_write_PrivateKey(file.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr),
+            1);
+  ASSERT_EQ(std::fflush(file.get()), 0);
+  const auto error = thrown_by([&] { (void)TlsContext::server(server_); });
+  EXPECT_TRUE(has(error.what(), " is not that of " + server_.chain_file)) << error.what();
 }
 
 TEST_F(TlsContextTest, APrivateKeyWithAPassphrase) {

@@ -24,6 +24,19 @@ TEST(TlsPsk, AnyOfTheServersKeysWillDo) {
   }
 }
 
+TEST(TlsPsk, AServerKnowsWhichKeyWasProven) {
+  const auto server = TlsContext::psk_server({kOld, kNew});
+  for (const PreSharedKey& key : {kOld, kNew}) {
+    TlsPair pair(server, TlsContext::psk_client(key));
+    EXPECT_EQ(pair.client.handshake(), TlsHandshake::under_way);
+    EXPECT_EQ(pair.server.handshake(), TlsHandshake::under_way);
+    EXPECT_EQ(pair.server.proven_identity(), "") << "it is named, and not proven yet";
+    ASSERT_TRUE(pair.connect());
+    EXPECT_EQ(pair.server.proven_identity(), key.identity);
+    EXPECT_EQ(pair.client.proven_identity(), "");
+  }
+}
+
 TEST(TlsPsk, AnotherKeyWithTheSameName) {
   TlsPair pair(TlsContext::psk_server({kOld}), TlsContext::psk_client({"old", kNew.key}));
   EXPECT_FALSE(pair.connect());
@@ -34,6 +47,7 @@ TEST(TlsPsk, AnotherKeyWithTheSameName) {
 TEST(TlsPsk, ANameThatTheServerDoesNotKnow) {
   TlsPair pair(TlsContext::psk_server({kOld}), TlsContext::psk_client(kNew));
   EXPECT_FALSE(pair.connect());
+  EXPECT_EQ(pair.client.failure().find("internal error"), std::string::npos);
   EXPECT_FALSE(pair.server.failure().empty());
   EXPECT_FALSE(pair.client.failure().empty());
 }
@@ -67,6 +81,9 @@ TEST(TlsPsk, KeysAndNamesOfTheWrongLength) {
   fails("long", all.first(257));
   EXPECT_EQ(thrown_by([] { (void)TlsContext::psk_server({}); }).code(),
             core::ErrorCode::invalid_value);
+  const PreSharedKey shortest{"x", {bytes.begin(), bytes.begin() + 16}};
+  TlsPair weakest(TlsContext::psk_server({shortest}), TlsContext::psk_client(shortest));
+  EXPECT_TRUE(weakest.connect());
   const PreSharedKey longest{std::string(128, 'x'), {bytes.begin(), bytes.begin() + 256}};
   TlsPair pair(TlsContext::psk_server({longest}), TlsContext::psk_client(longest));
   EXPECT_TRUE(pair.connect());

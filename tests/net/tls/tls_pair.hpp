@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <openssl/err.h>
 #include <sys/socket.h>
 
 #include <csignal>
@@ -11,6 +12,13 @@
 #include "tests/support/bytes.hpp"
 
 namespace offload::net {
+
+/// A test after which OpenSSL's queue of errors must be empty: they are the thread's, and its next
+/// user would take them for its own.
+class LeavesNoErrors : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(::ERR_peek_error(), 0U); }
+};
 
 /// Two ends of a connection on one thread.
 struct TlsPair {
