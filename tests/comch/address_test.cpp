@@ -1,11 +1,15 @@
 #include "comch/address.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
+#include <vector>
 
+#include "cli/options.hpp"
 #include "core/error.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::comch {
@@ -85,6 +89,24 @@ TEST(Address, OverANetworkThereIsAKeyOrAWarning) {
   EXPECT_TRUE(Address::parse("tcp:127.0.0.1:1").takes_key());
 }
 
+TEST(Address, WithAKeyItWarnsOfRdmaAlone) {
+  const support::TempDir folder;
+  const std::string file = folder.file("key");
+  std::string bytes;
+  for (int i = 0; i < 64; ++i) bytes.push_back(static_cast<char>(i * i + 3 * (i % 5)));
+  folder.write("key", bytes);
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  Security security;
+  security.key_files = {file};
+  const support::LogCapture log;
+  const Address tcp = make_address("tcp:127.0.0.1:1", security);
+  ASSERT_TRUE(tcp.takes_key());
+  EXPECT_EQ(tcp.keys->keys().size(), 1U);
+  EXPECT_FALSE(log.has("neither encrypted nor authenticated"));
+  EXPECT_TRUE(make_address("rdma:10.0.0.1:1", security).takes_key());
+  EXPECT_TRUE(log.has("rdma:10.0.0.1:1: peers prove their key")) << log.text();
+}
+
 TEST(Address, APathIsChosenOverRdmaAlone) {
   Security insecure;
   insecure.insecure = true;
@@ -113,6 +135,65 @@ TEST(Address, AllowsThePeersOfItsNetworks) {
   EXPECT_FALSE(make_address("tcp:127.0.0.1:1", security).allows(peer("192.0.2.1")));
 }
 
+/// The options of a program that has an address.
+struct Options {
+  std::string address = "unix:/default";
+  Security security;
+  rdma::PathChoice path;
+  std::string refusal;  ///< or the help that was asked for
+};
+
+Options parse(std::vector<const char*> words) {
+  Options options;
+  cli::CommandLine line("program", "");
+  add_address_options(line, options.address, options.security, "Listen here");
+  add_allow_option(line, options.security);
+  comch::add_path_options(line, options.path);
+  words.insert(words.begin(), "program");
+  if (const auto leave = line.parse(static_cast<int>(words.size()), words.data())) {
+    options.refusal = leave->text;
+  }
+  return options;
+}
+
+TEST(AddressOptions, AreTaken) {
+  EXPECT_EQ(parse({}).address, "unix:/default");
+  EXPECT_EQ(parse({"--comch", "tcp:host:1"}).address, "tcp:host:1");
+  EXPECT_EQ(parse({"-c", "name"}).address, address_of_name("name"));
+  const auto keys = parse({"--comch-key-file", "new", "--comch-key-file", "old"}).security;
+  EXPECT_EQ(keys.key_files, (std::vector<std::string>{"new", "old"}));
+  EXPECT_FALSE(keys.insecure);
+  EXPECT_TRUE(parse({"--insecure"}).security.insecure);
+  const auto allowed =
+      parse({"--comch-allow", "10.0.0.0/8", "--comch-allow", "fd00::/8"}).security.allowed;
+  ASSERT_EQ(allowed.size(), 2U);
+  EXPECT_TRUE(allowed[0].contains(net::resolve("10.1.1.1", 1, false).front()));
+  const auto path = parse({"--rdma-device", "mlx5_0", "--gid-index", "3"}).path;
+  EXPECT_EQ(path.device, "mlx5_0");
+  EXPECT_EQ(path.gid_index, 3);
+}
+
+TEST(AddressOptions, AreRefusedWhereTheyAreWrong) {
+  for (const auto& words : std::vector<std::vector<const char*>>{
+           {"--comch", "host"},
+           {"-c", "a/b"},
+           {"-c", "name", "--comch", "unix:/x"},
+           {"--insecure", "--comch-key-file", "key"},
+           {"--comch-key-file", "a", "--comch-key-file", "b", "--comch-key-file", "c"},
+           {"--comch-allow", "host"}}) {
+    EXPECT_NE(parse(words).refusal, "") << words.front() << ' ' << words.back();
+  }
+}
+
+TEST(AddressOptions, NameTheTransportsInTheirHelp) {
+  std::string help = parse({"--help"}).refusal;
+  for (char& one : help) one = one == '\n' ? ' ' : one;
+  while (help.find("  ") != std::string::npos) help.erase(help.find("  "), 1);
+  const auto has = [&](const std::string& text) { return help.find(text) != std::string::npos; };
+  EXPECT_TRUE(has("Listen here: unix:PATH on one machine, ")) << help;
+  EXPECT_TRUE(has("tcp:HOST:PORT") && has(" on two")) << help;
+}
+
 TEST(Address, WithoutItsSchemeItIsGuessed) {
   const auto meant = [](const std::string& text) {
     const std::string error = check_address(text);
@@ -121,6 +202,9 @@ TEST(Address, WithoutItsSchemeItIsGuessed) {
   };
   EXPECT_EQ(meant("/run/x.sock"), "; did you mean unix:/run/x.sock?");
   EXPECT_EQ(meant("10.0.0.1:80"), "; did you mean tcp:10.0.0.1:80?");
+  EXPECT_EQ(meant("http://10.0.0.1:80/"), "; did you mean tcp:10.0.0.1:80?");
+  EXPECT_EQ(meant("http://10.0.0.1:80"), "; did you mean tcp:10.0.0.1:80?");
+  EXPECT_EQ(meant("10.0.0.1:80/"), "");
   EXPECT_EQ(meant("10.0.0.1"), "");
   EXPECT_EQ(meant("tcp:10.0.0.1"), "") << "it has one";
 }

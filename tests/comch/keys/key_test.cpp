@@ -1,12 +1,16 @@
 #include "comch/keys/key.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "protocol/control.hpp"
@@ -81,16 +85,78 @@ TEST_F(KeyFile, OfHexadecimalDigitsHasTwiceTheLength) {
   const std::string digits = "9f1c07d25a3be8460f7de2b19c8453a6d0e17b3c92f5484ea6b1d3709c5e82f4\n";
   EXPECT_EQ(Key::load(write(digits)).bytes().size(), digits.size());
   expect_refused(write(digits.substr(0, 44)), ErrorCode::invalid_value, "may be guessed");
+  EXPECT_EQ(Key::load(write(digits.substr(0, 64))).bytes().size(), 64U);
+  expect_refused(write(digits.substr(0, 63)), ErrorCode::invalid_value, "may be guessed");
+  for (const char other : {' ', '~', '\t', '\r', '\n'}) {
+    std::string text = digits.substr(0, 44);
+    text[20] = other;
+    expect_refused(write(text), ErrorCode::invalid_value, "may be guessed");
+  }
+  for (const char other : {'\x1f', '\x7f', '\0'}) {
+    std::string bytes = digits.substr(0, 44);
+    bytes[20] = other;
+    EXPECT_EQ(Key::load(write(bytes)).bytes().size(), 44U) << "it is no text";
+  }
+}
+
+TEST(Weakness, AKeyHasTenDifferentBytesAndSteps) {
+  constexpr std::array<int, 9> kValues{1, 2, 4, 8, 16, 32, 64, 128, 129};
+  constexpr std::array<std::size_t, 32> kOrder{0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 2, 4, 6, 8, 1, 3,
+                                               5, 7, 0, 3, 6, 1, 4, 7, 2, 5, 8, 0, 4, 8, 3, 7};
+  std::vector<std::byte> bytes;
+  for (const std::size_t at : kOrder) bytes.push_back(static_cast<std::byte>(kValues.at(at)));
+  EXPECT_EQ(weakness(bytes), "repeats itself or counts, so it may be guessed") << "of nine";
+  for (const std::size_t at : {std::size_t{0}, bytes.size() - 1}) {
+    auto ten = bytes;
+    ten[at] = std::byte{200};
+    EXPECT_EQ(weakness(ten), "") << at;
+  }
+}
+
+// systemd lends a credential of root to a service's user by an access list, whose bound is in the
+// bits of the group.
+TEST_F(KeyFile, OfRootMayBeLentToTheUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
+  const auto as_another = [&](const std::string& path) {
+    EXPECT_EQ(::seteuid(65534), 0);
+    std::string why;
+    try {
+      (void)Key::load(path);
+    } catch (const core::Error& error) {
+      why = error.what();
+    }
+    EXPECT_EQ(::seteuid(0), 0);
+    return why;
+  };
+  const std::string path = write(random_text(32), 0440);
+  EXPECT_EQ(as_another(path), "");
+  expect_refused(path, ErrorCode::not_permitted, "chmod 600");  // for root itself
+  for (const mode_t mode : {0460U, 0450U, 0444U}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    EXPECT_NE(as_another(path), "") << mode;
+  }
+  ASSERT_EQ(::chmod(path.c_str(), 0440), 0);
+  ASSERT_EQ(::chown(path.c_str(), 65533, 0), 0);
+  EXPECT_NE(as_another(path), "") << "it is of another user";
+  ASSERT_EQ(::chown(path.c_str(), 65534, 0), 0);
+  EXPECT_NE(as_another(path), "") << "it is the user's own";
+  ASSERT_EQ(::chown(path.c_str(), 0, 65533), 0);
+  ASSERT_EQ(::setegid(65533), 0);
+  EXPECT_NE(as_another(path), "") << "it is of another group";
+  ASSERT_EQ(::setegid(0), 0);
 }
 
 TEST_F(KeyFile, IsItsOwnersAlone) {
-  for (const mode_t mode : {0640U, 0604U, 0620U, 0666U}) {
+  for (const mode_t mode : {0640U, 0604U, 0620U, 0610U, 0602U, 0601U, 0666U}) {
     expect_refused(write(random_text(32), mode), ErrorCode::not_permitted, "chmod 600");
   }
 }
 
 TEST_F(KeyFile, HasToBeThere) {
-  expect_refused(dir_.file("nothing"), ErrorCode::not_found, "cannot read the key file");
+  expect_refused(dir_.file("nothing"), ErrorCode::not_found, "; make one by: ");
+  const auto error = support::thrown_by([&] { Key::load(dir_.path()); });
+  EXPECT_EQ(std::string(error.what()).find("make one by"), std::string::npos) << error.what();
 }
 
 TEST(Weakness, NoRandomKeyIsTakenForAWeakOne) {
@@ -107,7 +173,22 @@ TEST(Key, IsMovedAndThenEmpty) {
   EXPECT_TRUE(
       one.bytes().empty());  // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   one = std::move(other);
+  EXPECT_EQ(one.bytes().size(), 32U);
   EXPECT_EQ(one.bytes().front(), std::byte{1});
+  EXPECT_TRUE(Key(std::span<const std::byte>{}).bytes().empty());
+}
+
+// msync(2) fails for pages that are not mapped.
+TEST(Key, GivesItsPagesUp) {
+  std::byte* pages = nullptr;
+  {
+    Key first = key_of(1);
+    Key key = key_of(2);
+    key = std::move(first);
+    pages = const_cast<std::byte*>(key.bytes().data());
+    EXPECT_EQ(::msync(pages, 1, MS_ASYNC), 0);
+  }
+  EXPECT_EQ(::msync(pages, 1, MS_ASYNC), -1);
 }
 
 // "dd" in VmFlags is VM_DONTDUMP: proc(5).

@@ -45,11 +45,14 @@ TEST_F(Keys, AreTwoAtMost) {
 }
 
 TEST_F(Keys, AreReadAgain) {
+  EXPECT_FALSE(Keyring().reload()) << "there are no files";
   write(new_);
   Keyring keys({new_});
   const std::string before = fingerprint(keys.keys()[0]);
+  const unsigned generation = keys.generation();
   write(new_);
   EXPECT_TRUE(keys.reload());
+  EXPECT_NE(keys.generation(), generation);
   EXPECT_NE(fingerprint(keys.keys()[0]), before);
   EXPECT_TRUE(log_.has("key " + fingerprint(keys.keys()[0]) + " was read")) << log_.text();
 }

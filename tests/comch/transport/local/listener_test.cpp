@@ -48,6 +48,16 @@ TEST_F(LocalListener, SocketFileIsForThisUserAlone) {
   EXPECT_EQ(status.st_mode & 07777, 0600U);
 }
 
+TEST_F(LocalListener, SocketFileIsForAllUsersIfItIsInsecure) {
+  address_.insecure = true;
+  const mode_t mask = ::umask(0);  // which limits the mode of a socket file
+  const auto listener = listen_local(address_);
+  ::umask(mask);
+  struct stat status {};
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0666U);
+}
+
 TEST_F(LocalListener, SocketFileGoesWithIt) {
   { const auto listener = listen_local(address_); }
   EXPECT_FALSE(std::filesystem::exists(path_));

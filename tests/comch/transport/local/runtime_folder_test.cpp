@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include "comch/transport/local/control.hpp"
 #include "core/error.hpp"
@@ -73,6 +74,23 @@ TEST_F(RuntimeFolder, IsMadeForItsOwnerAlone) {
   ASSERT_EQ(::stat(folder.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0700U);
   make_runtime_folder(folder + "/x.sock");  // again
+}
+
+TEST_F(RuntimeFolder, IsMadeOnlyForAPathInIt) {
+  const std::string folder = dir_.file("new");
+  ::setenv("OFFLOAD_RUNTIME_DIR", folder.c_str(), 1);
+  make_runtime_folder(dir_.file("x.sock"));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  const mode_t mask = ::umask(0);
+  make_runtime_folder(folder + "/x.sock");
+  ::umask(mask);
+  struct stat status {};
+  ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0700U);
+  ::setenv("OFFLOAD_RUNTIME_DIR", dir_.file("none/new").c_str(), 1);
+  const auto error = support::thrown_by([&] { make_runtime_folder(dir_.file("none/new/x.sock")); });
+  EXPECT_NE(std::string(error.what()).find("cannot create the folder "), std::string::npos);
+  ::unsetenv("OFFLOAD_RUNTIME_DIR");
 }
 
 TEST_F(RuntimeFolder, ThatOthersMayWriteToIsRefusedByBothSides) {

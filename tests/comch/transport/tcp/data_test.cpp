@@ -175,6 +175,39 @@ TEST_F(TcpData, HeadersThatLie) {
   EXPECT_TRUE(handler_.taken.empty());
 }
 
+// 8 receives of 64 KiB each.
+TEST_F(TcpData, ATurnTakesABoundedPart) {
+  start(5'000);
+  turn();
+  const Bytes payload(256 - kDataHeaderSize);
+  Bytes all;
+  for (std::uint32_t i = 0; i < 4'096; ++i) {
+    const auto next = message(i, payload);
+    all.insert(all.end(), next.begin(), next.end());
+  }
+  const int room = static_cast<int>(2 * all.size());
+  ASSERT_EQ(::setsockopt(peer_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room), 0);
+  ASSERT_EQ(::send(peer_.get(), all.data(), all.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(all.size()));
+  while (handler_.taken.empty()) engine_.run_once(core::Clock::now());
+  EXPECT_EQ(handler_.taken.size(), 2'048U);
+}
+
+TEST_F(TcpData, ATurnTellsOfItsWork) {
+  start(kTcpDepth);
+  turn();
+  const Bytes payload = random_bytes(10, 1);
+  connection_->post_send({0, 10, 0}, payload.data());
+  EXPECT_TRUE(engine_.progress());
+  turn();
+  const Bytes bytes = message(0, payload);
+  ASSERT_EQ(::send(peer_.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  EXPECT_TRUE(engine_.run_once(core::Clock::now()));  // takes the event
+  EXPECT_EQ(handler_.taken.size(), 0U);
+  EXPECT_TRUE(engine_.progress());
+  EXPECT_EQ(handler_.taken.size(), 1U);
+}
+
 // A turn takes a bounded part of the received bytes, and the socket reports no event for the rest.
 TEST_F(TcpData, WhatIsLeftToReceiveKeepsTheEngineAwake) {
   start(1000);

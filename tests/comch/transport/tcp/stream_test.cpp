@@ -1,6 +1,7 @@
 #include "comch/transport/tcp/stream.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -91,6 +92,7 @@ class TlsStream : public testing::Test {
 TEST_F(TlsStream, CarriesBytesBothWaysThatARelayDoesNotSee) {
   start(keyring_of(1), keyring_of(1));
   ASSERT_TRUE(shake_hands());
+  EXPECT_EQ(worker_->describe(), "TLS 1.3, by OpenSSL") << "the kernel's TLS is over TCP alone";
   const Bytes secret = random_bytes(1000, 1);
   ASSERT_EQ(send(*worker_, secret), 1000);
   const Bytes seen = drain(to_worker_);
@@ -102,6 +104,17 @@ TEST_F(TlsStream, CarriesBytesBothWaysThatARelayDoesNotSee) {
   ASSERT_EQ(send(*server_, secret), 1000);
   relay();
   EXPECT_EQ(receive(*worker_), secret);
+}
+
+TEST_F(TlsStream, AServerWithoutTlsIsNamed) {
+  start(keyring_of(1), keyring_of(1));
+  EXPECT_FALSE(worker_->handshake());
+  pass(to_worker_, Bytes(20, std::byte{1}));
+  const auto error = support::thrown_by([&] { worker_->handshake(); });
+  EXPECT_EQ(error.code(), ErrorCode::connection_aborted);
+  EXPECT_NE(std::string(error.what()).find("the peer does not use TLS: it is not the --comch"),
+            std::string::npos)
+      << error.what();
 }
 
 TEST_F(TlsStream, ManyPiecesAndLongOnesThroughASmallSocket) {
@@ -259,6 +272,28 @@ TEST_F(TlsStream, WithoutTlsItIsTheSocket) {
   EXPECT_EQ(send(plain, text), 10);
   EXPECT_EQ(drain(other), text);
   EXPECT_EQ(plain.describe(), "without encryption");
+}
+
+TEST(WaitFor, AnEventUntilATime) {
+  auto [here, there] = socket_pair();
+  const auto soon = core::Clock::now() + std::chrono::milliseconds(20);
+  EXPECT_FALSE(wait_for(POLLIN, here.get(), soon));
+  EXPECT_GE(core::Clock::now(), soon);
+  const auto later = core::Clock::now() + std::chrono::seconds(20);
+  EXPECT_TRUE(wait_for(POLLOUT, here.get(), later));
+  EXPECT_FALSE(wait_for(POLLOUT, here.get(), soon)) << "the time is over";
+}
+
+TEST(PlainTcpStream, IsExchangedWithAnother) {
+  auto [one, one_peer] = socket_pair();
+  auto [other, other_peer] = socket_pair();
+  const int number = one.get();
+  TcpStream stream(std::move(one));
+  TcpStream moved(std::move(other));
+  moved = std::move(stream);
+  EXPECT_EQ(moved.fd(), number);
+  EXPECT_FALSE(moved.wants_to_send());
+  EXPECT_EQ(moved.describe(), "without encryption");
 }
 
 }  // namespace
