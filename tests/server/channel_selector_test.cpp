@@ -164,5 +164,53 @@ TEST_F(ChannelSelectorTest, ALineThatCannotBeUsedIsToldOnce) {
   EXPECT_EQ(take(), std::vector<Bytes>{text("cba")});
 }
 
+/// A connection to a worker on another machine, which the test cuts.
+class CutLine final : public comch::DataConnection {
+ public:
+  CutLine(comch::DataHandler& handler, const kernels::ChannelLayout& layout)
+      : DataConnection(handler, layout, 0) {}
+  void post_send(const protocol::DataHeader&, const std::byte*) noexcept override {}
+  void cut() { fail("the line is cut"); }
+};
+
+class CutLineEndpoint final : public comch::DataEndpoint {
+ public:
+  explicit CutLineEndpoint(CutLine*& line) : line_(&line) {}
+  std::unique_ptr<comch::DataConnection> start(progress::Engine&,
+                                               const kernels::ChannelView& channel,
+                                               comch::DataHandler& handler,
+                                               std::uint32_t) override {
+    auto line = std::make_unique<CutLine>(handler, channel.layout);
+    *line_ = line.get();
+    return line;
+  }
+
+ private:
+  CutLine** line_;
+};
+
+TEST_F(ChannelSelectorTest, ALineThatBreaksInUseIsToldOnce) {
+  CutLine* line = nullptr;
+  const auto remote = test::make_channel(3, Wakeup::engine);
+  remote->endpoint = std::make_unique<CutLineEndpoint>(line);
+  selector_.add(remote);
+  select(3);
+  ASSERT_NE(line, nullptr);
+  EXPECT_EQ(selector_.serving(), 3U);
+  EXPECT_FALSE(selector_.has_loss());
+  EXPECT_FALSE(selector_.take_loss());
+  line->cut();
+  EXPECT_TRUE(selector_.has_loss());
+  const auto loss = selector_.take_loss();
+  ASSERT_TRUE(loss);
+  EXPECT_EQ(loss->worker, 3U);
+  EXPECT_EQ(loss->reason, "the line is cut");
+  EXPECT_FALSE(selector_.has_loss());
+  EXPECT_FALSE(selector_.take_loss());
+  selector_.remove(3);
+  select(1);
+  EXPECT_TRUE(selector_.ready());
+}
+
 }  // namespace
 }  // namespace offload::server

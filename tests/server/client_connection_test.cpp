@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "tests/server/client_connection_fixture.hpp"
 
@@ -98,6 +99,31 @@ TEST_F(ClientConnectionTest, WhatASlowClientDoesNotTakeIsKeptForIt) {
   EXPECT_EQ(client_reads_until(sent.size()), sent);
   EXPECT_GT(ready_, before);
   EXPECT_TRUE(connection_->wants_to_read());  // what it sent in the meantime
+}
+
+// Packets are sent whole or not at all.
+TEST_F(ClientConnectionTest, WhatTheSocketDoesNotTakeAtAllIsKeptWhole) {
+  connection_.reset();
+  open(SOCK_SEQPACKET);
+  std::string sent;
+  for (int i = 0; connection_->backlog().empty() && i < 100'000; ++i) {
+    const std::string text = std::to_string(i) + ' ';
+    respond(text);
+    sent += text;
+  }
+  ASSERT_FALSE(connection_->backlog().empty());
+  EXPECT_EQ(client_reads_until(sent.size()), copy_of(bytes_of(sent)));
+}
+
+TEST_F(ClientConnectionTest, TellsHowManyBytesItHasTaken) {
+  EXPECT_EQ(connection_->send(gather_), 0U);
+  gather_.commit(connection_->chain(), 7);
+  EXPECT_EQ(connection_->send(gather_), 7U);
+  gather_.reset();
+  client_.reset();
+  gather_.commit(connection_->chain(), 7);
+  EXPECT_EQ(connection_->send(gather_), 0U);
+  EXPECT_EQ(connection_->state(), State::closed);
 }
 
 TEST_F(ClientConnectionTest, ASlowClientIsNotFinishedBeforeItHasAll) {

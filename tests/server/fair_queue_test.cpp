@@ -192,7 +192,7 @@ TEST_F(FairQueueTest, SparseOnesDoNotStarveTheOthers) {
   EXPECT_LT(sparse, 100);
 }
 
-// What it may have at first is one byte, so that it waits among the others from its first turn on.
+// Its first allowance is one byte, so it waits among the others from its first turn on.
 TEST_F(FairQueueTest, OneThatHasSpentExactlyWhatItHadIsNotSparse) {
   come("b", 1);
   EXPECT_EQ(round(0), "");
@@ -207,6 +207,22 @@ TEST_F(FairQueueTest, OneThatHasSpentExactlyWhatItHadIsNotSparse) {
 TEST_F(FairQueueTest, OneThatHasNotSpentWhatItHadGetsNoMore) {
   queue_.make_waiting(sender('a'), /*sparse=*/false);
   EXPECT_EQ(queue_.allowance(sender('a')), 1);
+}
+
+// Both get half of the bytes: two turns of half a quantum, then one of a whole quantum.
+TEST_F(FairQueueTest, SparseOnesAndTheOthersTakeTurns) {
+  const auto serve = [&](Sender& sender) {
+    forwarded_ += sender.name;
+    queue_.spend(sender, sender.name == 'z' ? kQuantum / 2 : kQuantum);
+    queue_.make_waiting(sender, /*sparse=*/sender.name == 'z');
+    return true;
+  };
+  queue_.make_waiting(sender('a'), false);
+  queue_.make_waiting(sender('z'), true);
+  for (int i = 0; i < 2; ++i) {
+    queue_.run_round([] { return true; }, [](Sender&) { return false; }, serve);
+  }
+  EXPECT_EQ(forwarded_, "zzazzazzazza") << "four quanta a round";
 }
 
 // A sender that lacks something other than room is skipped, and the round ends.

@@ -168,6 +168,7 @@ TEST_F(HandshakesTest, OneThatFailsIsToldWhyAndLeftToClose) {
   EXPECT_LT(handshakes_.deadline(), engine_.run_time() + std::chrono::seconds(2));
   EXPECT_EQ(client.handshake(), TlsHandshake::failed);
   EXPECT_NE(client.failure().find("the peer refused"), std::string::npos) << client.failure();
+  EXPECT_EQ(peek(socket), 0) << "nothing follows that is no TLS";
   ::shutdown(socket.get(), SHUT_RDWR);
   run();
   EXPECT_EQ(handshakes_.size(), 0U);

@@ -110,6 +110,22 @@ TEST_F(RequestPathTest, KnowsSinceWhenTheWorkerOwesAnAnswer) {
 
 // ---- Requests and responses
 
+// Both were posted at once; each has a slot.
+TEST_F(RequestPathTest, AWorkerThatAnswersIsNotSilent) {
+  open(4);
+  Peer& peer = connect();
+  for (int i = 0; i < 2; ++i) send_request(peer.socket, random_bytes(kLongest, 1));
+  turn();
+  ASSERT_EQ(posted(), 2U);
+  const auto since = path_->silent_since();
+  ASSERT_TRUE(since);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_TRUE(worker_->serve());
+  ASSERT_TRUE(next(peer));
+  ASSERT_TRUE(path_->silent_since());
+  EXPECT_GE(*path_->silent_since(), *since + std::chrono::milliseconds(5));
+}
+
 TEST_F(RequestPathTest, ARequestGoesToTheWorkerAndItsResponseToTheClient) {
   open(4);
   Peer& peer = connect();

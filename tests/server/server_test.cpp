@@ -307,6 +307,7 @@ TEST_F(ServerWithAdmin, LogsAndShowsWhoServes) {
   EXPECT_EQ(status()["workers"][0]["channels"], 1);
   ASSERT_TRUE(attach_stand_by());
   EXPECT_TRUE(eventually([this] { return status()["workers"].size() == 2; }));
+  EXPECT_EQ(count_in_log(" serves 1 of 1 channels"), 1U) << "it is told once";
   worker_.reset();
   EXPECT_TRUE(eventually([this] {
     const auto workers = status()["workers"];
@@ -387,11 +388,15 @@ class ServiceManagerSocket {
     path_.copy(address.sun_path, sizeof address.sun_path - 1);
     EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     ::setenv("NOTIFY_SOCKET", path_.c_str(), 1);
+    ::setenv("WATCHDOG_USEC", "100000", 1);
   }
   ServiceManagerSocket& operator=(ServiceManagerSocket&&) = delete;
-  ~ServiceManagerSocket() { ::unsetenv("NOTIFY_SOCKET"); }
+  ~ServiceManagerSocket() {
+    ::unsetenv("NOTIFY_SOCKET");
+    ::unsetenv("WATCHDOG_USEC");
+  }
 
-  /// Returns whether it was told that, after what earlier calls found.
+  /// Returns whether a message has that text, of those that no earlier call has read.
   bool hears(const std::string& text) {
     std::array<char, 512> message;
     for (;;) {
@@ -423,7 +428,10 @@ TEST_F(ServerAsService, TellsItsManagerWhatItDoes) {
   worker_.reset();
   EXPECT_TRUE(tells("no worker is attached: requests wait"));
   EXPECT_TRUE(tells("no worker is attached: requests are refused"));
-  EXPECT_TRUE(log_.has("warning: no worker is attached: requests are refused until one attaches"));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(tells("WATCHDOG=1"));
+  EXPECT_EQ(
+      count_in_log("warning: no worker is attached: requests are refused until one attaches\n"), 1U)
+      << log_.text();
   ASSERT_TRUE(attach());
   EXPECT_TRUE(tells("serving"));
   ::kill(::getpid(), SIGTERM);

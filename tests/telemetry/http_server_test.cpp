@@ -173,7 +173,7 @@ TEST_F(HttpServerWithFewPlaces, ThereIsRoomAgainAfterAFlood) {
   }));
 }
 
-// Whoever has asked may read the answer within a second.
+// A peer that has sent a request may read the answer within a second.
 TEST_F(HttpServerTest, ItsEndWaitsForAnswersAndEndsConnections) {
   const core::Fd idle = connect("127.0.0.2");
   EXPECT_TRUE(is_answered_whole(idle));

@@ -67,7 +67,7 @@ TEST_F(TargetProcessWithAChannel, ItIsInputAndOutput) {
   EXPECT_EQ(folder_.read("log"), "wrong\n");
 }
 
-// What the command has started ends with it.
+// The processes that the command has started end with it.
 TEST_F(TargetProcessWithAChannel, ItsGroupEndsWithIt) {
   start("sleep 1000 & echo; wait");
   EXPECT_EQ(next(), '\n');

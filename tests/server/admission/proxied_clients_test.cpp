@@ -131,6 +131,17 @@ TEST_F(ProxiedClientsTest, AWrongHeaderClosesItsConnectionAlone) {
   EXPECT_TRUE(turn_until([&] { return named_.size() == 1; }));
 }
 
+TEST_F(ProxiedClientsTest, TheFirstByteMayBeWrong) {
+  make();
+  const core::Fd wrong = connect();
+  send(wrong, "G");
+  EXPECT_TRUE(turn_until([&] { return is_closed(wrong); }));
+  const core::Fd right = connect();
+  send(right, kHeader.substr(0, 1));
+  turn();
+  EXPECT_FALSE(is_closed(right));
+}
+
 TEST_F(ProxiedClientsTest, AConnectionThatEndsInItsHeaderIsClosed) {
   make();
   const support::LogCapture log;
