@@ -1,6 +1,7 @@
 #include "rdma/mlx5/arena.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
@@ -45,6 +46,25 @@ TEST_F(ArenaTest, KnowsItsMemory) {
   EXPECT_FALSE(arena.has(bytes.data() + 64, bytes.size()));
   EXPECT_FALSE(arena.has(bytes.data() + bytes.size(), 1));
   EXPECT_FALSE(arena.has(nullptr, 1));
+  EXPECT_TRUE(arena.has(bytes.data() + bytes.size() - 1, 1));
+  EXPECT_FALSE(arena.has(bytes.data() + bytes.size() - 1, 2));
+  EXPECT_FALSE(arena.has(bytes.data(), bytes.size() + 1));
+  EXPECT_FALSE(arena.has(bytes.data() + 1, ~std::size_t{0}));
+  EXPECT_EQ(arena.begin(), bytes.data());
+}
+
+TEST(ArenaBytes, HaveRoomForAllPartsWhereverTheyAreAligned) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (const std::uint32_t blocks : {16U, 64U, 4096U, 32768U}) {
+    const std::size_t bytes = arena_bytes({blocks, blocks});
+    EXPECT_EQ(bytes % page, 0U);
+    // Rings and completions of both queues, each of whole pages.
+    EXPECT_GE(bytes, rounded_up(blocks * std::size_t{64 + 64 + 16 + 64}, page) + 4 * page);
+  }
+  EXPECT_EQ(rounded_up(0, 64), 0U);
+  EXPECT_EQ(rounded_up(1, 64), 64U);
+  EXPECT_EQ(rounded_up(64, 64), 64U);
+  EXPECT_EQ(rounded_up(65, 64), 128U);
 }
 
 TEST(ArenaBytes, AreNoneForSizesThatAreNone) {
