@@ -79,6 +79,10 @@ TEST(Layout, ResponsesMayBeLongerThanRequests) {
   EXPECT_EQ(layout.max_length, 9000U);
   EXPECT_EQ(layout.max_content, 9000U);
   EXPECT_EQ(make_layout(4, 256, 0).max_response, 48U);
+  EXPECT_EQ(make_layout(4, 256, 48).max_response, 48U);
+  EXPECT_EQ(make_layout(4, 256, 49).max_response, 49U);
+  EXPECT_EQ(make_layout(4, 256, 256).max_length, 256U);
+  EXPECT_TRUE(is_valid_shape(4, 256, kMaxMessageLength));
   EXPECT_FALSE(is_valid_shape(4, 256, kMaxMessageLength + 1));
 }
 

@@ -18,6 +18,7 @@ struct LaneFacts {
   std::uint32_t size;
   std::uint32_t combined;
   std::uint32_t from_first;
+  std::uint64_t wide_from_first;
   std::uint32_t sum_before;
   std::uint64_t sum;  ///< of values of 64 bits
   std::uint64_t any;  ///< bits that one of these has
@@ -36,7 +37,7 @@ struct LaneFacts {
 };
 
 OFFLOAD_HOST_DEVICE inline std::uint64_t wide_of(std::uint32_t value) {
-  return std::uint64_t{value} << 20;
+  return std::uint64_t{value} << 20;  // in both halves
 }
 OFFLOAD_HOST_DEVICE inline float least_of(std::uint32_t value) {
   return static_cast<float>(value) * -0.5F;
@@ -54,6 +55,7 @@ struct AskGroup {
     own.size = group.size();
     own.combined = group.combine_xor(values[lane]);
     own.from_first = group.from_first(values[lane]);
+    own.wide_from_first = from_first_64(group, wide_of(values[lane]));
     own.sum_before = group.exclusive_sum(values[lane]);
     const std::uint64_t wide = wide_of(values[lane]);
     own.sum = reduce_sum(group, wide);
@@ -112,6 +114,7 @@ TYPED_TEST_P(Group, LanesAgree) {
     sum += values[lane];
     EXPECT_EQ(facts[lane].combined, combined);
     EXPECT_EQ(facts[lane].from_first, values[0]);
+    EXPECT_EQ(facts[lane].wide_from_first, wide_of(values[0]));
     EXPECT_EQ(facts[lane].sum, whole_sum);
     EXPECT_EQ(facts[lane].any, any);
     EXPECT_EQ(facts[lane].least, least);

@@ -81,7 +81,7 @@ void expect_right_frames(TestChannel<Runner>& channel, std::uint64_t sequence,
   ASSERT_EQ(*response, frames);
   if (rewrites_slot(channel.layout().flag_of(sequence))) return;
   expect_untouched_but_response(channel, before, sequence,
-                                static_cast<std::uint32_t>(frames.size()));
+                                static_cast<std::uint32_t>(frames.size()), kSlack);
 }
 
 template <class Runner>

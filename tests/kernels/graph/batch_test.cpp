@@ -16,6 +16,14 @@ TEST(RoomInBatch, HoldsRequestAndAnswer) {
   EXPECT_EQ(room_in_batch(kMaxMessageLength), kMaxMessageLength);
 }
 
+TEST(RoomInBatch, OfASlotHoldsAMessageOrABatch) {
+  constexpr std::uint32_t kOfBatch = 64 * 48 + 5120;
+  EXPECT_EQ(room_of_slot(0), kOfBatch);
+  EXPECT_EQ(room_of_slot(kOfBatch), kOfBatch);
+  EXPECT_EQ(room_of_slot(kOfBatch + 1), kOfBatch + 16);
+  EXPECT_EQ(room_of_slot(kMaxMessageLength), kMaxMessageLength);
+}
+
 INSTANTIATE_TYPED_TEST_SUITE_P(Host, Batches, testing::Types<HostRunner>);
 
 }  // namespace offload::kernels::test

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
 #include "kernels/packets/answers.hpp"
 #include "kernels/packets/martian.hpp"
 #include "tests/kernels/packets/frame_maker.hpp"
@@ -121,6 +125,7 @@ TEST(PacketHeaders, SayWhatIsWrong) {
   EXPECT_EQ(error_with(v4, 14, 0x44), FrameError::ip_header);
   EXPECT_EQ(error_with(v4, 17, 200), FrameError::ip_length);
   EXPECT_EQ(error_with(v4, 17, 19), FrameError::ip_length);
+  EXPECT_EQ(error_with(v4, 17, 20), FrameError::short_transport);
   EXPECT_EQ(error_with(v4, 17, 27), FrameError::short_transport);
   EXPECT_EQ(error_with(v6, 19, 200), FrameError::ip_length);
   EXPECT_EQ(error_with(v4, 39, 7), FrameError::udp_length);
@@ -130,6 +135,46 @@ TEST(PacketHeaders, SayWhatIsWrong) {
   Frame frame = FrameMaker::make(v4);
   frame[24] ^= 1;
   EXPECT_EQ(parse(frame).error, FrameError::ip_checksum);
+}
+
+// An options header of 16 bytes, then UDP of 16 bytes: byte 19 is the length of both.
+TEST(PacketHeaders, HaveExtensionsWithinThePacket) {
+  const FrameKind kind{.is_v6 = true, .payload = 8, .extensions = 1};
+  EXPECT_EQ(error_with(kind, 55, 1), FrameError::none);
+  EXPECT_EQ(error_with(kind, 55, 3), FrameError::short_transport);  // all of the packet
+  EXPECT_EQ(error_with(kind, 55, 4), FrameError::ipv6_extensions);
+  EXPECT_EQ(error_with(kind, 55, 255), FrameError::ipv6_extensions);
+  EXPECT_EQ(error_with(kind, 19, 7), FrameError::ipv6_extensions);
+  EXPECT_EQ(error_with(kind, 19, 15), FrameError::ipv6_extensions);
+  EXPECT_EQ(error_with(kind, 19, 16), FrameError::short_transport);
+  EXPECT_EQ(parse(FrameMaker::make({.is_v6 = true, .extensions = 8})).error, FrameError::none);
+}
+
+TEST(PacketHeaders, OfTheOtherIpsMessagesAreNotLookedInto) {
+  for (const bool is_v6 : {false, true}) {
+    Frame frame = FrameMaker::make({.is_v6 = is_v6, .payload = 8});
+    frame[is_v6 ? 20 : 23] = static_cast<std::uint8_t>(is_v6 ? kIcmp : kIcmpv6);
+    if (!is_v6) {
+      store_16(frame.data() + 24, 0);
+      store_16(frame.data() + 24, checksum_of(add_bytes(0, frame.data() + 14, 20)));
+    }
+    const Headers headers = parse(frame);
+    EXPECT_EQ(headers.error, FrameError::none) << "it has another checksum";
+    EXPECT_EQ(headers.payload, headers.transport);
+    EXPECT_EQ(headers.source_port, 0U);
+  }
+}
+
+TEST(PacketHeaders, OfOtherEthertypesHaveNoIp) {
+  for (const std::uint32_t tags : {0U, 2U}) {
+    Frame frame = FrameMaker::make({.tags = tags});
+    store_16(frame.data() + 12 + 4 * tags, 0x0806);
+    const Headers headers = parse(frame);
+    EXPECT_EQ(headers.error, FrameError::none);
+    EXPECT_EQ(headers.ethertype, 0x0806U);
+    EXPECT_EQ(headers.ip, 0U);
+    EXPECT_FALSE(headers.is_whole(0) && headers.end != 0);
+  }
 }
 
 TEST(PacketHeaders, KnowFragments) {
@@ -147,6 +192,22 @@ TEST(PacketHeaders, KnowFragments) {
   frame[20] = 44;  // the bytes that otherwise are the UDP header
   const Headers headers = parse(frame);
   EXPECT_TRUE(headers.is_fragment);
+  EXPECT_EQ(headers.error, FrameError::none);
+  EXPECT_EQ(headers.transport, 54U + 8);
+  EXPECT_EQ(headers.protocol, frame[54]);
+  EXPECT_EQ(headers.source_port, 0U);
+}
+
+TEST(PacketHeaders, KnowWholePacketsThatMayNotBeFragmented) {
+  for (const auto& [at, value, is_fragment] :
+       {std::tuple{20U, 0x40U, false}, std::tuple{20U, 0x80U, false}, std::tuple{20U, 0x10U, true},
+        std::tuple{21U, 0x01U, true}, std::tuple{21U, 0x80U, true}}) {
+    Frame frame = FrameMaker::make({.payload = 8});
+    frame[at] = static_cast<std::uint8_t>(value);
+    store_16(frame.data() + 24, 0);
+    store_16(frame.data() + 24, checksum_of(add_bytes(0, frame.data() + 14, 20)));
+    EXPECT_EQ(parse(frame).is_fragment, is_fragment) << value;
+  }
 }
 
 TEST(PacketHeaders, MayBeWithoutAChecksumOverIpv4Alone) {

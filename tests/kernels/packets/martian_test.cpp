@@ -56,6 +56,15 @@ TEST(Martians, HaveTheSourceOfNoOtherHost) {
   }
 }
 
+// Addresses that differ from one of the host's in a single word, or in more.
+TEST(Martians, AreNotAlikeInPartsOfAnAddress) {
+  for (const char* const source :
+       {"fd00:0:1::1", "fd00::1:0:0:1", "fd00::1:0:1", "fd01::1", "fd00::3", "::1:0", "::2:0:1",
+        "::fffe:a00:2", "::1:ffff:a00:2", "1::", "0:0:1::"}) {
+    EXPECT_EQ(martian_between(source, ""), Martian::none) << source;
+  }
+}
+
 TEST(Martians, AreToNoSingleHost) {
   for (const char* const destination :
        {"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "10.0.0.255", "10.9.1.255",
@@ -129,6 +138,10 @@ TEST(Martians, HaveSourceRoutes) {
         << length;
   }
   EXPECT_EQ(martian_with_options({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 7}), Martian::destination);
+  EXPECT_EQ(martian_with_options({7, 2}), Martian::none);
+  EXPECT_EQ(martian_with_options({7, 12}), Martian::none);  // all of them
+  EXPECT_EQ(martian_with_options({7, 10, 0, 0, 0, 0, 0, 0, 0, 0, 7, 2}), Martian::none);
+  EXPECT_EQ(martian_with_options({7, 10, 0, 0, 0, 0, 0, 0, 0, 0, 7, 3}), Martian::destination);
 }
 
 TEST(Martians, HaveARouteOfIpv6) {

@@ -68,6 +68,18 @@ TEST(Cqe, ARequestHasItsOpcode) {
   EXPECT_EQ(made.words[kCqeQueue], theirs.sop_drop_qpn);
 }
 
+TEST(Cqe, OfAReceiveHasNoOpcodeButItsSharedQueue) {
+  Completion made{};
+  made.kind = CqeKind::received_send;
+  made.opcode = Opcode::rdma_read;
+  made.queue = 0x12'3456;
+  made.shared_receives = 0x77;
+  const Cqe cqe = make_cqe(made, 0, 4);
+  EXPECT_EQ(big_endian(cqe.words[kCqeQueue]), 0x12'3456U);
+  EXPECT_EQ(big_endian(cqe.words[kCqeShared]), 0x77U);
+  EXPECT_EQ(read_cqe(cqe).opcode, Opcode::nop);
+}
+
 TEST(Cqe, AnErrorHasItsSyndromes) {
   mlx5_err_cqe theirs{};
   theirs.vendor_err_synd = 0x93;

@@ -64,6 +64,15 @@ TEST(RawPacketEntry, IsThatOfMlx5) {
   }
 }
 
+TEST(RawPacketEntry, OfNoFrameDoesNothing) {
+  std::array<Segment, kBlocks * kSegmentsPerBlock> ring{};
+  write_no_entry({ring.data(), kBlocks}, 0x1'fffe, kQueue, kSignaled);
+  mlx5_wqe_ctrl_seg expected{};
+  mlx5dv_set_ctrl_seg(&expected, 0xfffe, MLX5_OPCODE_NOP, 0, kQueue, MLX5_WQE_CTRL_CQ_UPDATE, 1, 0,
+                      0);
+  EXPECT_EQ(std::memcmp(&ring[2 * kSegmentsPerBlock], &expected, sizeof expected), 0);
+}
+
 TEST(RawPacketCompletion, IsReadWhereMlx5HasItsFields) {
   mlx5_cqe64 theirs{};
   theirs.byte_cnt = htobe32(1500);

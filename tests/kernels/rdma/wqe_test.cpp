@@ -200,6 +200,12 @@ TEST(Wqe, AReceiveIsADataSegment) {
   const std::uint8_t expected[16] = {0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 0x00,
                                      0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
   EXPECT_EQ(std::memcmp(&segment, expected, sizeof expected), 0);
+  const Segment receive = receive_segment({0x1122'3344'5566'7788, 0x99aa'bbcc, 0xddee'ff00});
+  EXPECT_EQ(std::memcmp(&receive, expected, sizeof expected), 0);
+  // A card takes a length of 0 as 2^31: the key says that there is no buffer.
+  const Segment none = receive_segment({0x1122'3344'5566'7788, 0, 7});
+  const std::uint8_t of_none[16] = {0, 0, 0, 0, 0, 0, 1, 0};
+  EXPECT_EQ(std::memcmp(&none, of_none, sizeof of_none), 0);
 }
 
 }  // namespace
