@@ -40,6 +40,16 @@ TEST(Services, BuiltInOnesAreThere) {
   EXPECT_EQ(Services{}.names(), (std::vector<std::string>{"reverse", "echo", "crc32c"}));
 }
 
+TEST(ServiceOption, IsAKeyAndAValue) {
+  ServiceOptions options;
+  for (const char* text : {"key", "=value", ""}) EXPECT_FALSE(add_service_option(options, text));
+  EXPECT_TRUE(options.empty());
+  for (const char* text : {"key=value", "k=", "a.b=c=d"}) {
+    EXPECT_TRUE(add_service_option(options, text));
+  }
+  EXPECT_EQ(options, (ServiceOptions{{"key", "value"}, {"k", ""}, {"a.b", "c=d"}}));
+}
+
 TEST(Services, ThoseOfModulesComeBehindThem) {
   const Services services({module("complement"), module("test_shifted")});
   EXPECT_EQ(services.names(),
@@ -107,6 +117,7 @@ TEST(ServiceObjects, AreMadeOfTheirOptionsAndToldInTheLog) {
   EXPECT_EQ(object.interface().response_length(object.get(), 17), 17U);
   EXPECT_GE(object.bytes(), 256U + 8U);
   EXPECT_NE(log.text().find("service shifted"), std::string::npos) << log.text();
+  EXPECT_NE(log.text().find(" on the CPU"), std::string::npos) << log.text();
   EXPECT_NE(log.text().find("by=2"), std::string::npos) << log.text();
 }
 
