@@ -104,7 +104,9 @@ def test_a_code_of_a_later_server(exchange):
     assert failure.code == 77 and failure.refusal is None
     assert str(failure) == "unknown code (77): new"
     assert slots[1].result() == b"B"
+    assert not exchange.ending
     exchange.receive(error(78))  # nothing was asked: it is about the connection
+    assert exchange.ending and not exchange.lost
     exchange.receive(b"")
     slot = Future()
     exchange.send(b"c", slot)

@@ -18,13 +18,13 @@ def on_a_loop(test):
     """Runs a coroutine as a test, with a time limit. The test fails if asyncio would log anything at its end: an
     exception that was never retrieved, or a pending task."""
     @functools.wraps(test)
-    def run(stage):
+    def run(stage, **parameters):
         complaints = []
 
         async def watched():
             asyncio.get_running_loop().set_exception_handler(
                 lambda _, context: complaints.append(context))
-            await asyncio.wait_for(test(stage), 12 * PATIENCE)
+            await asyncio.wait_for(test(stage, **parameters), 12 * PATIENCE)
             gc.collect()
             await asyncio.sleep(0)
         asyncio.run(watched())

@@ -68,8 +68,7 @@ class ResponseTimeout(OffloadError, TimeoutError):
 
 class ConnectionLost(OffloadError, ConnectionError):
     """The connection has ended. If the server said why, by an error frame, code and text have it.
-    `unsent`: no request of `unanswered` was sent whole, so the server processes none of them. An
-    AsyncClient does not tell."""
+    `unsent`: no request of `unanswered` was sent whole, so the server processes none of them."""
 
     def __init__(self, message: str, unanswered: Iterable[bytes] = (), code: Optional[int] = None,
                  text: str = "") -> None:

@@ -51,10 +51,14 @@ class Exchange(Generic[AnySlot]):
         return self._lost is not None
 
     @property
+    def ending(self) -> bool:
+        """Whether it is lost, or the server has said that it closes it: it takes no more requests then."""
+        return self.lost or self._reason is not None
+
+    @property
     def idle(self) -> bool:
-        """Whether it is neither lost nor about to be closed by the server, and no response can come, not even
-        one that its caller gave up."""
-        return self._lost is None and self._reason is None and not self._waiting
+        """Whether it is not ending, and no response can come, not even one that its caller gave up."""
+        return not self.ending and not self._waiting
 
     def send(self, request: bytes, slot: AnySlot) -> bytes:
         """The frame to be sent; nothing if the connection is lost, which the slot then says."""

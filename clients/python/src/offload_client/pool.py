@@ -12,14 +12,11 @@ from typing import Any, Deque, Iterator, Optional, Type, cast
 
 from .client import Client
 from .codec import Payload, request_payload
-from .errors import (ConnectFailed, ConnectionLost, NotOwner, OffloadError, ProtocolError,
-                     ResponseTimeout)
+from .errors import ConnectionLost, NotOwner, OffloadError, ResponseTimeout
+from .reconnection import Pauses, Repetition
 from .settings import PORT, Deadline, Default, Timeout, limit, split_url
 from .tls import tls_context
 
-# Pauses between attempts to reconnect, in seconds. The first attempt is made at once.
-SHORTEST_PAUSE = 0.01
-LONGEST_PAUSE = 0.5
 # Seconds after which a thread that waits for a connection looks whether it is still in the queue.
 LOOK_INTERVAL = 1.0
 
@@ -142,28 +139,24 @@ class Pool:
         ConnectFailed."""
         request = request_payload(payload)
         deadline = Deadline(limit(timeout, self.timeout))
-        patience: Optional[Deadline] = None
-        pause = 0.0
+        repetition = Repetition(deadline, self._reconnect_timeout, idempotent)
+        pauses = Pauses()
         while True:
             try:
-                with self._lend(deadline, patience) as client:
+                with self._lend(repetition) as client:
                     return self._ask(client, request, deadline)
             except OffloadError as error:
                 error.unanswered = (request,)
-                if self._reconnect_timeout is None or self._closed or not _may_repeat(error, idempotent):
+                left = repetition.left_after(error)
+                if self._closed or not left:
                     raise
-                patience = patience or Deadline(self._reconnect_timeout)
-                left = deadline.left(patience.left())
-                if not left:
-                    raise
-            time.sleep(min(pause, left))
-            pause = min(max(2 * pause, SHORTEST_PAUSE), LONGEST_PAUSE)
+            time.sleep(min(pauses.next(), left))
 
     @contextlib.contextmanager
     def client(self, *, timeout: Timeout = Default.TIMEOUT) -> Iterator[Client]:
         """A connection for the calls of a `with` block, for example of requests(). `timeout`: of the
         wait for a free connection. Raises ConnectFailed, ResponseTimeout, ConnectionLost or NotOwner."""
-        with self._lend(Deadline(limit(timeout, self.timeout))) as client:
+        with self._lend(Repetition(Deadline(limit(timeout, self.timeout)), None)) as client:
             client.timeout = self.timeout
             yield client
 
@@ -175,16 +168,15 @@ class Pool:
             raise ResponseTimeout(f"no response within {deadline.seconds} s") from None
 
     @contextlib.contextmanager
-    def _lend(self, deadline: Deadline, patience: Optional[Deadline] = None) -> Iterator[Client]:
+    def _lend(self, repetition: Repetition) -> Iterator[Client]:
         self._check()
-        permit = self._permits.take(deadline)
+        permit = self._permits.take(repetition.deadline)
         if permit is None:
-            raise ResponseTimeout(f"no connection of the pool was free within {deadline.seconds} s")
+            raise ResponseTimeout(f"no connection of the pool was free within {repetition.deadline.seconds} s")
         try:
             self._check()
-            most = self._connect_timeout if patience is None else patience.left(self._connect_timeout)
-            client = self._usable() or Client(self._host, self._port, connect_timeout=deadline.left(most),
-                                              **self._options)
+            client = self._usable() or Client(self._host, self._port, **self._options,
+                                              connect_timeout=repetition.left(self._connect_timeout))
             try:
                 yield client
             finally:
@@ -217,9 +209,3 @@ class Pool:
             raise NotOwner(f"this pool belongs to process {self._process}: make a new one after a fork")
         if self._closed:
             raise ConnectionLost("this pool was closed")
-
-
-def _may_repeat(error: OffloadError, idempotent: bool) -> bool:
-    if isinstance(error, ConnectionLost) and not isinstance(error, ProtocolError):
-        return error.unsent or idempotent
-    return isinstance(error, ConnectFailed)
