@@ -69,6 +69,7 @@ def test_the_same_commit_gives_the_same_bytes(clone):
         done = release(root, "build", umask=umask, TZ=zone)
         assert done.returncode == 0, done.stdout
         found.append(digests(root / "build/release-files"))
+        assert all(path.stat().st_mode & 0o777 == 0o644 for path in (root / "build/release-files").iterdir())
     assert found[0] == found[1]
     assert sorted(re.sub(r"\d+\.\d+\.\d+", "V", name) for name in found[0]) == [
         "SHA256SUMS", "dpu-gpu-offload-V.spdx.json", "dpu-gpu-offload-V.tar.gz", "dpu_gpu_offload_client-V-py3-none-any.whl"]
