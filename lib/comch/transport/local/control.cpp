@@ -124,9 +124,11 @@ class UnixListener final : public Listener {
     const sockaddr_un name = to_sockaddr(address);
     const std::string action = "cannot listen on " + address.to_string();
     // A socket file gets the mode of its socket at bind(2), so that it is right from the start.
-    check_errno(::fchmod(fd_.get(), address.insecure ? 0666 : 0600), action);
+    check_errno(::fchmod(fd_.get(), 0600), action);
     check_errno(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), action);
     file_.emplace(address.path);
+    // Not at bind(2), which applies the umask.
+    if (address.insecure) check_errno(::chmod(address.path.c_str(), 0666), action);
     check_errno(::listen(fd_.get(), kLocalBacklog), action);
   }
 

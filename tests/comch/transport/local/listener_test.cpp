@@ -50,7 +50,7 @@ TEST_F(LocalListener, SocketFileIsForThisUserAlone) {
 
 TEST_F(LocalListener, SocketFileIsForAllUsersIfItIsInsecure) {
   address_.insecure = true;
-  const mode_t mask = ::umask(0);  // which limits the mode of a socket file
+  const mode_t mask = ::umask(0077);  // which limits the mode of a socket file at bind(2)
   const auto listener = listen_local(address_);
   ::umask(mask);
   struct stat status {};
