@@ -182,6 +182,7 @@ TEST_F(ProgramTest, AHangupSetsTheTimeToConnect) {
 
 TEST_F(ProgramTest, AHangupSetsTheLogLevelOnce) {
   start_with_a_file(2);
+  ASSERT_TRUE(turn_until([&] { return attached_.size() == 2; })) << log_.text();
   ASSERT_TRUE(rereads("log-level = \"info\"\n")) << log_.text();
   EXPECT_FALSE(log_.has("were reread: nothing changed")) << log_.text();
   core::log_debug("below the level");
@@ -192,6 +193,7 @@ TEST_F(ProgramTest, AHangupSetsTheLogLevelOnce) {
 
 TEST_F(ProgramTest, AHangupWithAMistakeChangesNothing) {
   start_with_a_file(2);
+  ASSERT_TRUE(turn_until([&] { return attached_.size() == 2; })) << log_.text();
   std::ofstream(file_) << "connect-timeout = \"soon\"\n";
   ::kill(::getpid(), SIGHUP);
   EXPECT_TRUE(turn_until([&] { return log_.has("SIGHUP: nothing was changed: "); }));
