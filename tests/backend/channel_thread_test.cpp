@@ -7,6 +7,7 @@
 #include "backend/backend.hpp"
 #include "core/error.hpp"
 #include "tests/backend/served_channel.hpp"
+#include "tests/support/readable.hpp"
 
 /// Tests of back ends with a thread for each channel: they sleep, are woken and wake their peers.
 namespace offload::backend {
@@ -98,6 +99,36 @@ TEST_P(RingingBackends, AnAnswerWakesTheServer) {
     EXPECT_EQ(channel_.take(), support::reversed(message));
     requester.slots().disarm();
     channel_.channel_memory.endpoint().waiter.drain();
+  }
+}
+
+// A thread serves at most 64 requests in a turn, or fewer long ones; no other request may follow.
+TEST_P(RingingBackends, TheLastAnswerOfATurnWakesTheServer) {
+  struct Case {
+    std::uint32_t depth;
+    std::uint32_t requests;
+    std::uint32_t longest;
+  };
+  for (const auto& [depth, requests, longest] : {Case{128, 63, 2000},
+                                                 {128, 64, 2000},
+                                                 {128, 65, 2000},
+                                                 {128, 128, 2000},
+                                                 {4, 2, 128 * 1024},
+                                                 {4, 1, 256 * 1024}}) {
+    SCOPED_TRACE(testing::Message() << requests << " requests of up to " << longest << " bytes");
+    ServedChannel channel(0, depth, longest);
+    const auto message = support::random_bytes(channel::BatchBuffer::kLongest + 1, requests);
+    for (std::uint32_t i = 0; i < requests; ++i) ASSERT_TRUE(channel.post(message));
+    channel::Waiter waiter = channel.channel_memory.endpoint().waiter;
+    waiter.arm();
+    backend_ = GetParam().make(0us);
+    backend_->start({channel.to_backend()}, "reverse");
+    constexpr int kMilliseconds = 20'000;
+    ASSERT_TRUE(support::is_readable(waiter.fd(), kMilliseconds));
+    for (std::uint32_t i = 0; i < requests; ++i) {
+      ASSERT_EQ(channel.await(), support::reversed(message)) << i;
+    }
+    backend_.reset();
   }
 }
 
