@@ -69,6 +69,11 @@ TEST(Services, AModuleTwiceIsRefused) {
       ErrorCode::already_exists, {"complement.so", "a service 'complement' already"});
 }
 
+TEST(Services, AModuleWithTheNameOfABuiltInServiceIsRefused) {
+  expect_refused([] { Services({module("test_built_in_name")}); }, ErrorCode::already_exists,
+                 {"test_built_in_name.so", "a service 'crc32c' already"});
+}
+
 TEST(ServiceModule, AFileThatIsNotThere) {
   expect_refused([] { ServiceModule("not-there.so"); }, ErrorCode::not_found,
                  {"service module 'not-there.so'", "No such file"});
