@@ -21,13 +21,11 @@ class Authority {
  public:
   /// `usage`: of its key, as in "keyCertSign"; empty: it may be used for everything.
   explicit Authority(const std::string& name, const std::string& usage = {})
-      : name_(name), key_(EVP_EC_gen("P-256")), certificate_(::X509_new()) {
-    fill(certificate_.get(), name, key_.get(), kDay);
-    extend(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
-    if (!usage.empty()) extend(certificate_.get(), NID_key_usage, usage.c_str());
-    sign(certificate_.get());
-    write(ca_file(), [&](FILE* file) { return ::PEM_write_X509(file, certificate_.get()); });
-  }
+      : Authority(name, *this, 0, usage) {}
+  /// An intermediate authority: `parent` signs its certificate, as the next one of issue(), and the
+  /// files of its certificates contain that one too.
+  Authority(const std::string& name, const Authority& parent)
+      : Authority(name, parent, ++parent.last_serial_, {}) {}
 
   [[nodiscard]] std::string ca_file() const { return folder_.file("ca.pem"); }
 
@@ -41,7 +39,10 @@ class Authority {
     fill(made.get(), name, key.get(), lifetime, ++last_serial_);
     extend(made.get(), NID_subject_alt_name, names.c_str());
     sign(made.get());
-    write(files.chain_file, [&](FILE* file) { return ::PEM_write_X509(file, made.get()); });
+    write(files.chain_file, [&](FILE* file) {
+      const bool written = ::PEM_write_X509(file, made.get()) == 1;
+      return written && is_intermediate_ ? ::PEM_write_X509(file, certificate_.get()) : written;
+    });
     write(files.key_file, [&](FILE* file) {
       return ::PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
     });
@@ -91,8 +92,21 @@ class Authority {
   using Time = std::unique_ptr<ASN1_TIME, Free<&::ASN1_TIME_free>>;
   using Certificate = std::unique_ptr<X509, Free<&::X509_free>>;
 
-  void fill(X509* made, const std::string& name, EVP_PKEY* key, long lifetime,
-            long serial = 0) const {
+  /// `parent`: this, or the authority that signs its certificate, with that serial number.
+  Authority(const std::string& name, const Authority& parent, long serial,
+            const std::string& usage)
+      : name_(name),
+        is_intermediate_(&parent != this),
+        key_(EVP_EC_gen("P-256")),
+        certificate_(::X509_new()) {
+    parent.fill(certificate_.get(), name, key_.get(), kDay, serial);
+    extend(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
+    if (!usage.empty()) extend(certificate_.get(), NID_key_usage, usage.c_str());
+    parent.sign(certificate_.get());
+    write(ca_file(), [&](FILE* file) { return ::PEM_write_X509(file, certificate_.get()); });
+  }
+
+  void fill(X509* made, const std::string& name, EVP_PKEY* key, long lifetime, long serial) const {
     ::X509_set_version(made, X509_VERSION_3);
     ::ASN1_INTEGER_set(::X509_get_serialNumber(made), serial);
     ::X509_gmtime_adj(::X509_getm_notBefore(made), -kDay);
@@ -123,6 +137,7 @@ class Authority {
 
   TempDir folder_;
   std::string name_;
+  bool is_intermediate_;
   mutable long last_serial_ = 0;
   Key key_;
   Certificate certificate_;

@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "net/tls/error.hpp"
 #include "tests/net/tls/tls_pair.hpp"
@@ -227,6 +229,30 @@ TEST_F(TlsContextTest, ARevokedCertificateIsRefusedAndNamed) {
   EXPECT_TRUE(connects(server, checks(ours_.revoke({2}))));
   EXPECT_FALSE(connects(server, checks(ours_.revoke({1}))));
   EXPECT_TRUE(has(client_failure_, "certificate revoked (CN=server, ")) << client_failure_;
+}
+
+// An intermediate authority has the next serial number.
+TEST_F(TlsContextTest, ACertificateOfARevokedAuthorityIsRefused) {
+  const Authority middle("middle", ours_);
+  const auto revoke = [&](const std::vector<long>& serials) {
+    std::ofstream lists(ours_.revoke(serials), std::ios::app);
+    lists << std::ifstream(middle.revoke({})).rdbuf() << std::flush;
+    return ours_.list_file();
+  };
+  const auto file = ours_.ca_file();
+  const std::string why = "certificate revoked (CN=middle, serial number 03)";
+  const auto client =
+      TlsContext::client("server.test", file, middle.issue("leaf", "DNS:leaf.test"));
+  EXPECT_TRUE(connects(TlsContext::server(server_, file, revoke({2})), client)) << server_failure_;
+  EXPECT_FALSE(connects(TlsContext::server(server_, file, revoke({3})), client));
+  EXPECT_TRUE(has(server_failure_, why)) << server_failure_;
+  const auto server = TlsContext::server(middle.issue("server", "DNS:server.test"));
+  const auto checks = [&](const std::string& list) {
+    return TlsContext::client("server.test", file, {}, list);
+  };
+  EXPECT_TRUE(connects(server, checks(revoke({2})))) << client_failure_;
+  EXPECT_FALSE(connects(server, checks(revoke({3}))));
+  EXPECT_TRUE(has(client_failure_, why)) << client_failure_;
 }
 
 TEST_F(TlsContextTest, AListThatExpiresRefusesEveryCertificate) {
