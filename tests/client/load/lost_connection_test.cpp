@@ -129,6 +129,25 @@ TEST_F(LostConnection, SilenceEndsTheConnection) {
   EXPECT_EQ(running.finish().valid, 1U);
 }
 
+// A name may have several addresses, and a server may listen at any of them.
+TEST_F(LostConnection, EachAddressOfTheTargetIsTried) {
+  Target target;
+  for (int i = 0; i < 2; ++i) {
+    const core::Fd closed = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 1);
+    target.addresses.push_back(net::local_address(closed.get()));
+  }
+  target.addresses.push_back(target_.addresses.front());
+  RunningLoad running(counting(2, 1), pool_, target);
+  running.server().read_request();
+  running.server().close();
+  FakeServer again = accept();
+  answer(again, 1);
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.valid, 1U);
+  EXPECT_EQ(seen.errors.of(ErrorKind::refused), 2U);
+  EXPECT_EQ(seen.connect.count(), 1U);
+}
+
 TEST_F(LostConnection, IsGivenUpAfterAWhile) {
   auto plan = counting(10, 1);
   plan.connect_timeout = 100ms;
