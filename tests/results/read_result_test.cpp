@@ -1,10 +1,12 @@
 #include "results/read_result.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "results/write_result.hpp"
 #include "tests/results/sample.hpp"
@@ -199,11 +201,20 @@ TEST(ReadResult, KnowsAResultThatWasSearchedFor) {
 }
 
 TEST(ReadResult, RefusesIntervalsOutOfOrder) {
-  json other = sample_json();
-  other["runs"][0]["intervals"][1]["start_s"] = 0;
-  other["runs"][0]["intervals"][0]["start_s"] = 1;
-  EXPECT_NE(refusal(other.dump()).find("runs[0].intervals[1].start_s is before"),
-            std::string::npos);
+  results::Run run = sample_run();
+  run.intervals = {interval_of(0, 1, {100}), interval_of(1, 1, {200}), interval_of(2, 1, {300}),
+                   interval_of(3, 1, {400})};
+  const json whole = json::parse(result_text(sample_result({run, run, run})));
+  EXPECT_EQ(parse_result(whole.dump(), "a.json").runs[2].intervals.size(), 4U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t late = 1; late < 4; ++late) {
+      json other = whole;
+      std::swap(other["runs"][i]["intervals"][late - 1]["start_s"],
+                other["runs"][i]["intervals"][late]["start_s"]);
+      const std::string place = fmt::format("runs[{}].intervals[{}].start_s is before", i, late);
+      EXPECT_NE(refusal(other.dump()).find(place), std::string::npos) << place;
+    }
+  }
 }
 
 TEST(ReadResult, RefusesOtherFormatsAndPrograms) {
