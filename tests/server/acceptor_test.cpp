@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "net/socket.hpp"
@@ -29,8 +30,10 @@ using Counts = std::vector<std::uint64_t>;
 /// I/O threads without a worker, and an acceptor; the test acts as its control thread.
 class AcceptorTest : public testing::Test {
  protected:
+  /// Each port has equally many threads, in the order of the ports.
   void open(std::size_t threads, int first_reserved_fd = 1 << 20, const ClientLimits& limits = {},
-            bool tls = false, std::vector<net::AddressRange> proxies = {}, int port_count = 1) {
+            bool tls = false, std::vector<net::AddressRange> proxies = {},
+            std::size_t port_count = 1) {
     const auto retries = std::make_shared<RetryState>(threads);
     for (std::uint32_t i = 0; i < threads; ++i) {
       IoThread::Config config{
@@ -43,10 +46,12 @@ class AcceptorTest : public testing::Test {
       threads_.back()->start();
     }
     std::vector<Acceptor::Port> ports;
-    for (int i = 0; i < port_count; ++i) {
+    const std::span<const std::unique_ptr<IoThread>> all(threads_);
+    for (std::size_t i = 0; i < port_count; ++i) {
       core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), kBacklog);
-      address_ = net::local_address(listener.get());
-      ports.push_back({std::move(listener), threads_});
+      addresses_.push_back(net::local_address(listener.get()));
+      const std::size_t share = threads / port_count;
+      ports.push_back({std::move(listener), all.subspan(i * share, share)});
     }
     acceptor_.emplace(engine_, Acceptor::Config{std::move(ports), first_reserved_fd, limits, tls,
                                                 waiting_, std::move(proxies), header_time_});
@@ -72,7 +77,7 @@ class AcceptorTest : public testing::Test {
     return sent;
   }
 
-  core::Fd connect() { return net::start_connect(address_); }
+  core::Fd connect(std::size_t port = 0) { return net::start_connect(addresses_[port]); }
 
   /// Turns the control thread until `condition` holds; returns whether it came to hold.
   template <class Condition>
@@ -105,7 +110,7 @@ class AcceptorTest : public testing::Test {
   std::vector<std::unique_ptr<IoThread>> threads_;
   std::shared_ptr<WaitingAddresses> waiting_ = std::make_shared<WaitingAddresses>();
   core::Duration header_time_ = ProxiedClients::kTime;
-  net::SocketAddress address_;
+  std::vector<net::SocketAddress> addresses_;  ///< of the ports
   std::optional<Acceptor> acceptor_;
 };
 
@@ -245,6 +250,23 @@ TEST_F(AcceptorTest, CountsTheClientsThatAProxyNames) {
   EXPECT_TRUE(turn_until([&] { return counts() == Counts{2}; }));
 }
 
+TEST_F(AcceptorTest, AClientGetsAThreadOfItsPort) {
+  open(3, 1 << 20, {}, false, {}, 3);
+  std::vector<core::Fd> clients;
+  for (const std::size_t port : {2U, 1U, 2U, 0U}) clients.push_back(connect(port));
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{1, 1, 2}; }));
+}
+
+TEST_F(AcceptorTest, AClientOfAProxyGetsAThreadOfItsPort) {
+  open(3, 1 << 20, {}, false, {*net::AddressRange::parse("127.0.0.1")}, 3);
+  std::vector<core::Fd> clients;
+  for (const std::size_t port : {2U, 1U, 2U, 0U}) {
+    clients.push_back(connect(port));
+    name_client(clients.back(), 1);
+  }
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{1, 1, 2}; }));
+}
+
 TEST_F(AcceptorTest, AProxyThatSaysNothingIsNoClient) {
   open(1, 1 << 20, {}, false, {*net::AddressRange::parse("127.0.0.1")});
   const core::Fd silent = connect();
@@ -291,8 +313,8 @@ TEST_F(AcceptorTest, EachPortWaitsWhileThereAreNoDescriptors) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer takes descriptors itself, to look at the type of an object";
 #endif
-  open(1, 1 << 20, {}, false, {}, 2);
-  const core::Fd client = connect();
+  open(2, 1 << 20, {}, false, {}, 2);
+  const core::Fd client = connect(1);
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const rlimit none{0, limit.rlim_max};
@@ -304,7 +326,7 @@ TEST_F(AcceptorTest, EachPortWaitsWhileThereAreNoDescriptors) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_TRUE(paused);
   EXPECT_FALSE(worked);
-  EXPECT_TRUE(turn_until([&] { return counts() == Counts{1}; }));
+  EXPECT_TRUE(turn_until([&] { return counts() == Counts{0, 1}; }));
 }
 
 TEST_F(AcceptorTest, WhoWasAcceptedIsDrainedThoughNotTakenYet) {
