@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "net/stream.hpp"
+#include "tests/comch/keys.hpp"
 #include "tests/server/fixtures/server_fixture.hpp"
 #include "tests/support/certificates.hpp"
 
@@ -363,6 +364,31 @@ TEST_F(ServerWithAdmin, AContentIsNamedOnceAfterItHasChanged) {
   log_.clear();
   EXPECT_NE(command("reload").find("were reread"), std::string::npos);
   EXPECT_TRUE(log_.has("were reread: nothing changed")) << log_.text();
+}
+
+// Workers keep their attachment while the keys change: the one that is shown must get the new key.
+TEST_F(ServerWithAdmin, AReloadShowsWhichWorkersLackTheNewestKey) {
+  const std::string key = dir_.file("key");
+  comch::test::write_key_file(key);
+  options_.comch = "tcp:127.0.0.1:" + std::to_string(net::test::free_port());
+  options_.comch_security.key_files = {key};
+  start_with_a_file();
+  ASSERT_TRUE(attach());
+  worker_->hangs = true;
+  const auto shows = [this](bool has_newest) {
+    return eventually([&] {
+      const auto workers = status()["workers"];
+      return workers.size() == 1 && workers[0]["has_newest_key"] == has_newest;
+    });
+  };
+  EXPECT_TRUE(shows(true));
+  comch::test::write_key_file(key);
+  ASSERT_TRUE(rereads("")) << log_.text();
+  EXPECT_TRUE(shows(false));
+  worker_.reset();
+  ASSERT_TRUE(attach());
+  worker_->hangs = true;
+  EXPECT_TRUE(shows(true));
 }
 
 TEST_F(ServerTest, ServesItsMetricsOverTcp) {

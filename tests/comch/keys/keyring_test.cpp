@@ -1,10 +1,10 @@
 #include "comch/keys/keyring.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <fstream>
 
+#include "tests/comch/keys.hpp"
 #include "tests/support/log_capture.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
@@ -14,14 +14,6 @@ namespace {
 
 class Keys : public testing::Test {
  protected:
-  void write(const std::string& path) {
-    std::array<std::byte, 32> bytes{};
-    randomize(bytes);
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    EXPECT_EQ(::chmod(path.c_str(), 0600), 0);
-  }
-
   support::LogCapture log_;
   support::TempDir dir_;
   std::string new_ = dir_.file("new");
@@ -29,8 +21,8 @@ class Keys : public testing::Test {
 };
 
 TEST_F(Keys, AreReadInTheirOrder) {
-  write(new_);
-  write(old_);
+  test::write_key_file(new_);
+  test::write_key_file(old_);
   const Keyring both({new_, old_});
   ASSERT_EQ(both.keys().size(), 2U);
   EXPECT_EQ(fingerprint(both.keys()[0]), fingerprint(Key::load(new_)));
@@ -46,11 +38,11 @@ TEST_F(Keys, AreTwoAtMost) {
 
 TEST_F(Keys, AreReadAgain) {
   EXPECT_FALSE(Keyring().reload()) << "there are no files";
-  write(new_);
+  test::write_key_file(new_);
   Keyring keys({new_});
   const std::string before = fingerprint(keys.keys()[0]);
   const unsigned generation = keys.generation();
-  write(new_);
+  test::write_key_file(new_);
   EXPECT_TRUE(keys.reload());
   EXPECT_NE(keys.generation(), generation);
   EXPECT_NE(fingerprint(keys.keys()[0]), before);
@@ -58,11 +50,11 @@ TEST_F(Keys, AreReadAgain) {
 }
 
 TEST_F(Keys, StayWhereAFileIsWrong) {
-  write(new_);
-  write(old_);
+  test::write_key_file(new_);
+  test::write_key_file(old_);
   Keyring keys({new_, old_});
   const std::string before = fingerprint(keys.keys()[0]);
-  write(new_);
+  test::write_key_file(new_);
   std::ofstream(old_) << "short";
   EXPECT_FALSE(keys.reload());
   EXPECT_EQ(fingerprint(keys.keys()[0]), before);

@@ -196,7 +196,7 @@ TEST_F(ServerTest, TogetherAWorkerThatLeavesEndsTheServer) {
 
 TEST_F(ServerTest, AReplacementTakesTheChannelsAndTheFormerWorkerIsLetGo) {
   ASSERT_TRUE(begins());
-  second_.emplace(options_.comch, protocol::kReplaces);
+  second_.emplace(address(), protocol::kReplaces);
   ASSERT_TRUE(eventually([this] { return worker_->told_to_stop(); }));
   EXPECT_EQ(worker_->reason(), protocol::ShutdownReason::released);
   EXPECT_TRUE(eventually([this] { return second_->channels() == 1; }));
@@ -208,8 +208,8 @@ TEST_F(ServerTest, WorkersThatAttachInOneTurnAreAllThere) {
   const auto halt = std::make_shared<test::Halt>("SIGHUP: ");
   spdlog::default_logger()->sinks().push_back(halt);
   start_with_a_file();
-  worker_.emplace(options_.comch);
-  second_.emplace(options_.comch);
+  worker_.emplace(address());
+  second_.emplace(address());
   // The server has sent both their channels, and finds both answers in its next turn.
   second_->before_it_attaches = [&] {
     ::kill(::getpid(), SIGHUP);
