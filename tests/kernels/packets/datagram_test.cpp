@@ -38,6 +38,8 @@ TEST(Datagram, IsAnsweredWhateverItsHeaders) {
       {.is_v6 = true},
       {.tags = 1, .is_v6 = true, .extensions = 2},
       {.padding = 9},
+      {.surplus = 1},
+      {.is_v6 = true, .padding = 9, .surplus = 8},
   };
   for (const FrameKind& kind : kinds) {
     for (const std::uint32_t length : {0U, 1U, 3U, 15U, 16U, 17U, 500U, 1399U}) {

@@ -18,6 +18,7 @@ struct FrameKind {
   std::uint32_t options = 0;     ///< IPv4: words
   std::uint32_t padding = 0;     ///< bytes behind the packet
   std::uint32_t vlan = 0;        ///< of the tags; 0: they have a priority alone
+  std::uint32_t surplus = 0;     ///< bytes of the IP packet behind a UDP datagram
 };
 
 /// The host that these frames are for.
@@ -52,16 +53,16 @@ class FrameMaker {
     const std::uint32_t length = header + kind.payload;
     const std::size_t ip = bytes_.size();
     if (kind.is_v6) {
-      add_v6(kind, length);
+      add_v6(kind, length + kind.surplus);
     } else {
-      add_v4(kind, length);
+      add_v4(kind, length + kind.surplus);
     }
     const std::size_t at = bytes_.size();
     bytes_.resize(at + header);
     fill_transport(kind, at, length);
     for (std::uint32_t i = 0; i < kind.payload; ++i) bytes_.push_back(static_cast<std::uint8_t>(i));
     write_checksum(kind, ip, at, length);
-    bytes_.resize(bytes_.size() + kind.padding, 0xee);
+    bytes_.resize(bytes_.size() + kind.surplus + kind.padding, 0xee);
   }
 
   void add_16(std::uint32_t value) {

@@ -30,6 +30,9 @@ std::vector<FrameKind> all_kinds() {
         for (const std::uint32_t payload : {0U, 1U, 18U, 1400U}) {
           kinds.push_back({tags, is_v6, protocol, payload});
           kinds.push_back({tags, is_v6, protocol, payload, is_v6 ? 3U : 0U, is_v6 ? 0U : 2U, 5});
+          if (protocol != kUdp) continue;
+          kinds.push_back({tags, is_v6, protocol, payload});
+          kinds.back().surplus = 7;
         }
       }
     }
@@ -46,7 +49,7 @@ TEST(PacketHeaders, AreFound) {
     EXPECT_EQ(headers.ip, 14 + 4 * kind.tags);
     EXPECT_EQ(headers.protocol, kind.protocol);
     EXPECT_EQ(headers.payload_length(), kind.payload);
-    EXPECT_EQ(headers.end, frame.size() - kind.padding);
+    EXPECT_EQ(headers.end, frame.size() - kind.surplus - kind.padding);
     EXPECT_FALSE(headers.is_fragment);
     EXPECT_EQ(headers.tcp_flags, kind.protocol == kTcp ? 0x18U : 0U);
     const bool has_ports = kind.protocol == kTcp || kind.protocol == kUdp;
