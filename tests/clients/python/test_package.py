@@ -53,6 +53,7 @@ def test_installed_by_pip(tmp_path):
     metadata, = target.glob("*.dist-info/METADATA")
     fields = re.findall(r"^([\w-]+): (.*)", metadata.read_text().partition("\n\n")[0], re.MULTILINE)
     for field in (("Requires-Python", ">=3.9"), ("Description-Content-Type", "text/markdown"), ("License-File", "LICENSE"),
+                  ("Author", "dpu-gpu-offload maintainers"), ("Classifier", "Programming Language :: Python :: 3.9"),
                   ("Classifier", "License :: OSI Approved :: Apache Software License"), ("Classifier", "Typing :: Typed")):
         assert field in fields
     licence, = metadata.parent.rglob("LICENSE")
