@@ -262,15 +262,15 @@ TEST_F(SlotQueueTest, AnotherOneMayUseTheDoorbellAfterIt) {
 
 // As many copies as there are slots are valid at once, wherever the ring of their bytes ends.
 TEST(SlotQueueCopies, StayUntilTheirSlotsAreReleased) {
-  constexpr std::uint32_t kDepth = 64;
+  constexpr std::uint32_t kMany = 64;
   struct Ignore {
     void on_content(const ContentResponse&) {}
   } ignore;
-  ChannelMemory memory(0, kDepth, 100, -1);
-  std::vector<std::size_t> early(3 * kDepth, kernels::kMaxBatchContent);
+  ChannelMemory memory(0, kMany, 100, -1);
+  std::vector<std::size_t> early(3 * kMany, kernels::kMaxBatchContent);
   std::vector<std::size_t> late = early;
   early[0] = 1100;
-  late[kDepth] = 1064;
+  late[kMany] = 1064;
   for (const auto& lengths : {early, late}) {
     SlotQueue queue(memory.endpoint(), ignore);
     std::deque<std::pair<std::span<std::byte>, Bytes>> valid;
@@ -280,9 +280,9 @@ TEST(SlotQueueCopies, StayUntilTheirSlotsAreReleased) {
       const std::span<std::byte> copy = queue.copy(batch);
       if (i == 0) begin = copy.data();
       const auto at = static_cast<std::size_t>(copy.data() - begin);
-      ASSERT_LE(at + copy.size(), (kDepth + 1) * (kernels::kMaxBatchContent + kernels::kSlack));
+      ASSERT_LE(at + copy.size(), (kMany + 1) * (kernels::kMaxBatchContent + kernels::kSlack));
       valid.emplace_back(copy, std::move(batch));
-      if (valid.size() > kDepth) valid.pop_front();
+      if (valid.size() > kMany) valid.pop_front();
       for (const auto& [held, bytes] : valid) ASSERT_EQ(support::copy_of(held), bytes) << i;
     }
   }
