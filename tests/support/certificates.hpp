@@ -93,8 +93,7 @@ class Authority {
   using Certificate = std::unique_ptr<X509, Free<&::X509_free>>;
 
   /// `parent`: this, or the authority that signs its certificate, with that serial number.
-  Authority(const std::string& name, const Authority& parent, long serial,
-            const std::string& usage)
+  Authority(const std::string& name, const Authority& parent, long serial, const std::string& usage)
       : name_(name),
         is_intermediate_(&parent != this),
         key_(EVP_EC_gen("P-256")),
