@@ -101,8 +101,8 @@ TEST(ProcessGroup, KillsWhatIgnoresTheFirstSignal) {
 
 TEST(ProcessGroup, AllOfItGetTheFirstSignal) {
   const Shell shell(
-      "sh -c 'trap \"echo ended; exit\" TERM; echo ready; while :; do sleep 0.01; done' & "
-      "trap 'wait; exit 5' TERM; wait");
+      "trap 'wait; exit 5' TERM; "
+      "sh -c 'trap \"echo ended; exit\" TERM; echo ready; while :; do sleep 0.01; done' & wait");
   ProcessGroup group(shell.process);
   EXPECT_EQ(shell.line(), "ready");
   group.end(kLong);

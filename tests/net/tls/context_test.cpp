@@ -177,7 +177,7 @@ TEST_F(TlsContextTest, TheSystemsAuthoritiesAreTrustedWithoutOthers) {
 }
 
 TEST_F(TlsContextTest, AnErrorOfOpenSslIsTaken) {
-  ::OPENSSL_init_ssl(0, nullptr);  // its texts, without a context
+  ::OPENSSL_init_ssl(OPENSSL_INIT_LOAD_SSL_STRINGS, nullptr);  // as a context does
   EXPECT_EQ(take_openssl_error(), "unknown error");
   for (int i = 0; i < 2; ++i) {
     ::ERR_new();
