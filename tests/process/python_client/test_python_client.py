@@ -1,5 +1,7 @@
 """The Python client without asyncio, with the real server and worker."""
+import asyncio
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -7,9 +9,10 @@ import threading
 import pytest
 
 from harness import PATIENCE, ROOT, free_port, needs_cpu_worker, scaled
+from test_python_client_pool import FullQueue
 from wire import payloads, reverse
 
-from offload_client import (Client, ConnectFailed, ConnectionLost, OffloadError, Refusal,
+from offload_client import (AsyncClient, Client, ConnectFailed, ConnectionLost, OffloadError, Refusal,
                             RequestRefused, ResponseTimeout)
 
 CRC32C = {b"": "00000000", b"123456789": "e3069283", bytes(32): "8a9136aa"}  # RFC 3720, B.4
@@ -32,6 +35,37 @@ def test_an_address_as_a_url(stage):
     server, _ = stage.pair()
     with Client.from_url(f"offload://127.0.0.1:{server.port}", timeout=PATIENCE) as client:
         assert client.request(b"hello") == b"olleh"
+
+
+def put_before_all_addresses(first, monkeypatch):
+    """Each name has the address `first`, too, in the form of getaddrinfo()."""
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *arguments, **options: [first, *resolve(*arguments, **options)])
+
+
+def hello(server, **options):
+    with connect(server, **options) as client:
+        assert client.request(b"hello") == b"olleh"
+
+    async def on_a_loop():
+        async with AsyncClient("127.0.0.1", server.port, timeout=PATIENCE, **options) as client:
+            assert await client.request(b"hello") == b"olleh"
+    asyncio.run(on_a_loop())
+
+
+def test_a_kind_of_address_that_the_kernel_does_not_have(stage, monkeypatch):
+    server, _ = stage.pair()
+    put_before_all_addresses((socket.AF_APPLETALK, socket.SOCK_STREAM, 0, "", ("", 0)), monkeypatch)
+    hello(server)
+
+
+def test_an_address_that_does_not_answer(stage, monkeypatch):
+    server, _ = stage.pair()
+    with FullQueue() as queue:
+        queue.fill()
+        address = ("127.0.0.1", queue.port)
+        put_before_all_addresses((socket.AF_INET, socket.SOCK_STREAM, 0, "", address), monkeypatch)
+        hello(server, connect_timeout=1.0)
 
 
 def test_crc32c(stage):

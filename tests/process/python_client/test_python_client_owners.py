@@ -240,6 +240,11 @@ def test_another_event_loop(stage):
             await client.requests([b"one", b"two"]).__anext__()
         assert refused.value.unanswered == (b"one",)
 
+        async def one():
+            yield b"one"
+        with pytest.raises(NotOwner):
+            await client.requests(one()).__anext__()
+
     async def closing_elsewhere():
         with pytest.raises(NotOwner):
             await client.close()

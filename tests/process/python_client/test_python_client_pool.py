@@ -358,6 +358,29 @@ def test_reconnection_bounds_each_attempt():
         server.join(PATIENCE)
 
 
+def answer_once_and_fall_silent(queue):
+    """Answers one request, ends the connection, and lets no other one in."""
+    def answer():
+        with queue.accept() as connection:
+            receive_exactly(connection, len(frame(b"hello")))
+            connection.sendall(frame(b"olleh", RESPONSE))
+        queue.fill()
+    server = threading.Thread(target=answer, daemon=True)
+    server.start()
+    return server
+
+
+def test_the_first_attempt_is_bounded_if_the_loss_is_noticed_before_the_request():
+    with FullQueue() as queue, pool_of(1, queue, reconnect_timeout=0.2, connect_timeout=PATIENCE) as pool:
+        server = answer_once_and_fall_silent(queue)
+        assert pool.request(b"hello") == b"olleh"
+        server.join(PATIENCE)
+        begin = time.monotonic()
+        with pytest.raises(ConnectFailed):
+            pool.request(b"hello")
+        assert time.monotonic() - begin < PATIENCE / 2
+
+
 def test_without_limits_it_waits_until_it_is_connected():
     with FullQueue() as queue, pool_of(1, queue, timeout=None, connect_timeout=None) as pool:
         queue.fill()

@@ -50,7 +50,7 @@ class _Connection(Connection[_Answer]):
         self.loop.add_reader(connected, self._readable)
 
     def ask(self, request: bytes) -> _Answer:
-        self._check_owner()
+        self.check_owner()
         answer = _Answer(request, self)
         with self.use():
             self._unsent.append(answer)
@@ -59,7 +59,7 @@ class _Connection(Connection[_Answer]):
 
     def is_lost(self) -> bool:
         """Returns whether it is lost. Data that has come and was not received yet may say so."""
-        self._check_owner()
+        self.check_owner()
         if self.exchange.idle:
             with self.use():
                 self.receive()
@@ -73,7 +73,7 @@ class _Connection(Connection[_Answer]):
             self._check_loop()
         super().close()
 
-    def _check_owner(self) -> None:
+    def check_owner(self) -> None:
         self._check_process()
         self._check_loop()
 
@@ -138,24 +138,26 @@ class _Responses(AsyncIterator[bytes]):
         await self._steps.aclose()
 
 
-async def _connect(host: str, port: int) -> socket.socket:
+async def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
+    """Tries each address of the name in turn, with a share of the time."""
     loop = asyncio.get_running_loop()
-    failure = OSError("the name has no address")
-    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port,
-                                                                     type=socket.SOCK_STREAM):
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    while True:
+        family, kind, protocol, _, address = addresses.pop(0)
         try:
             connected = socket.socket(family, kind, protocol)
             try:
                 connected.setblocking(False)
-                await loop.sock_connect(connected, address)
+                await asyncio.wait_for(loop.sock_connect(connected, address),
+                                       deadline.wait(len(addresses) + 1))
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return connected
             except BaseException:
                 connected.close()
                 raise
-        except OSError as error:
-            failure = error
-    raise failure
+        except (OSError, asyncio.TimeoutError):
+            if not addresses:
+                raise
 
 
 async def _start_tls(connected: socket.socket, tls: ssl.SSLContext, name: str) -> ssl.SSLSocket:
@@ -241,7 +243,7 @@ class AsyncClient:
         return _Connection(connected, self._max_response_length)
 
     async def _connected(self) -> socket.socket:
-        connected = await _connect(self._host, self._port)
+        connected = await _connect(self._host, self._port, Deadline(self._connect_timeout))
         if self._tls is None:
             return connected
         return await _start_tls(connected, self._tls, self._server_name or self._host)
@@ -272,6 +274,7 @@ class AsyncClient:
                 raise ConnectionLost("this client has not connected: use `async with`")
             if self._reconnect_timeout is None or self._closed or not self._connection.is_lost():
                 return self._connection
+            repetition.begin()
             if self._dialing is None or self._dialing.done():
                 self._dialing = asyncio.ensure_future(self._dial_again(self._pauses.next()))
             dialing = self._dialing
@@ -293,7 +296,8 @@ class AsyncClient:
             return
         self._connection.close()
         self._closed = True
-        if self._dialing is not None and not self._dialing.done() and not self._connection.loop.is_closed():
+        in_own_loop = self._connection.loop is asyncio.get_running_loop()  # not so in a forked process
+        if self._dialing is not None and not self._dialing.done() and in_own_loop:
             self._dialing.cancel()
             await asyncio.wait({self._dialing})
 
@@ -332,6 +336,7 @@ class AsyncClient:
     async def _stream(self, payloads: AsyncIterable[Payload], in_flight: int, timeout: Timeout,
                       iteration: Iteration) -> AsyncIterator[bytes]:
         connection = await self._usable(self._repetition(timeout))
+        connection.check_owner()
         asked: Deque[_Answer] = deque()
         room = asyncio.Semaphore(in_flight)
         changed = asyncio.Event()  # there is a request more, or there will be no other

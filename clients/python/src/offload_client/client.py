@@ -27,14 +27,17 @@ def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     while True:
         family, kind, protocol, _, address = addresses.pop(0)
-        connected = socket.socket(family, kind, protocol)
         try:
-            connected.settimeout(deadline.wait(len(addresses) + 1))
-            connected.connect(address)
-            return connected
-        except BaseException as error:
-            connected.close()
-            if not addresses or not isinstance(error, OSError):
+            connected = socket.socket(family, kind, protocol)
+            try:
+                connected.settimeout(deadline.wait(len(addresses) + 1))
+                connected.connect(address)
+                return connected
+            except BaseException:
+                connected.close()
+                raise
+        except OSError:
+            if not addresses:
                 raise
 
 

@@ -175,7 +175,7 @@ class Pool:
             raise ResponseTimeout(f"no connection of the pool was free within {repetition.deadline.seconds} s")
         try:
             self._check()
-            client = self._usable() or Client(self._host, self._port, **self._options,
+            client = self._usable(repetition) or Client(self._host, self._port, **self._options,
                                               connect_timeout=repetition.left(self._connect_timeout))
             try:
                 yield client
@@ -184,7 +184,7 @@ class Pool:
         finally:
             self._permits.give(permit)
 
-    def _usable(self) -> Optional[Client]:
+    def _usable(self, repetition: Repetition) -> Optional[Client]:
         """A connection that is not lost, as far as that is known; None: there is none."""
         with contextlib.suppress(IndexError):
             while True:
@@ -192,6 +192,7 @@ class Pool:
                 if client._is_usable():
                     return client
                 client.close()
+                repetition.begin()
         return None
 
     def _take_back(self, client: Client) -> None:

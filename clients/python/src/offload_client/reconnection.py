@@ -27,8 +27,8 @@ class Pauses:
 
 
 class Repetition:
-    """The limits of a call that may be made again. reconnect_timeout: seconds from its first error on;
-    None: it is not made again."""
+    """The limits of a call that may be made again. reconnect_timeout: seconds from the loss, or from its
+    first error on; None: it is not made again."""
 
     def __init__(self, deadline: Deadline, reconnect_timeout: Optional[float], idempotent: bool = False) -> None:
         self.deadline = deadline
@@ -44,8 +44,13 @@ class Repetition:
         """Seconds for attempts after this error; 0: the call ends with it."""
         if self._reconnect_timeout is None or not self._may_follow(error):
             return 0.0
-        self._patience = self._patience or Deadline(self._reconnect_timeout)
+        self.begin()
         return self.left() or 0.0
+
+    def begin(self) -> None:
+        """The connection was lost, or an attempt failed: from now on there is a limit."""
+        if self._reconnect_timeout is not None:
+            self._patience = self._patience or Deadline(self._reconnect_timeout)
 
     def _may_follow(self, error: OffloadError) -> bool:
         if isinstance(error, ConnectionLost) and not isinstance(error, ProtocolError):
