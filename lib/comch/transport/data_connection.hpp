@@ -140,7 +140,7 @@ class DataConnection {
  private:
   DataHandler* handler_;
   kernels::ChannelLayout layout_;
-  std::uint32_t longest_;  ///< bytes of a message of the peer; that of a server sends responses
+  std::uint32_t longest_;  ///< bytes of the peer's message: a response, or at a worker a request
   std::uint32_t initial_credits_;
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;

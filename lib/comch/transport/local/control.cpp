@@ -127,8 +127,10 @@ class UnixListener final : public Listener {
     check_errno(::fchmod(fd_.get(), 0600), action);
     check_errno(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), action);
     file_.emplace(address.path);
-    // Not at bind(2), which applies the umask.
-    if (address.insecure) check_errno(::chmod(address.path.c_str(), 0666), action);
+    // Not at bind(2), which applies the umask; and never the target of a link in its place.
+    if (address.insecure) {
+      check_errno(::fchmodat(AT_FDCWD, address.path.c_str(), 0666, AT_SYMLINK_NOFOLLOW), action);
+    }
     check_errno(::listen(fd_.get(), kLocalBacklog), action);
   }
 
