@@ -94,12 +94,14 @@ class CardStation {
     take_once(came);
     return came;
   }
-  /// Answers UDP datagrams to `port` until that many were. Returns the number.
-  std::uint32_t echo(std::uint16_t port, std::uint32_t count,
+  /// Answers UDP datagrams to `port`. Ends after `count` answers, or after the answer to a frame of
+  /// `last` bytes. Returns the number of answers.
+  std::uint32_t echo(std::uint16_t port, std::uint32_t count, std::uint32_t last = 0,
                      std::chrono::seconds patience = kPatience) {
     std::uint32_t answered = 0;
+    bool ends = false;
     Deadline deadline(patience);
-    while (answered < count && !deadline.is_over()) {
+    while (answered < count && !ends && !deadline.is_over()) {
       const auto batch = kernels::packets::receive(kGroup, queue(), received_, kBatch, kAtOnce);
       const auto result = kernels::packets::finish(
           kGroup, queue(), queue(), received_, batch, kAtOnce,
@@ -109,6 +111,7 @@ class CardStation {
               return kernels::packets::Verdict::drop;
             }
             ++answered;
+            ends = ends || frame.length == last;
             return kernels::packets::Verdict::send;
           });
       if (result != kernels::rdma::WorkResult::done) break;

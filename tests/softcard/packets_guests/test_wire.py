@@ -27,6 +27,10 @@ for number in range(5):
             break
     else:
         sys.exit(f"no answer to question {number}")
+# The other guest ends with one of these: a question may have been asked, and answered, twice.
+for _ in range(3):
+    sock.sendto(bytes(1000 - 42), ("10.77.1.1", 4000))
+    time.sleep(0.2)
 print("5 answers")
 """
 
