@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/server/fixtures/request_path_fixture.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
 
 namespace offload::server {
@@ -119,11 +120,13 @@ TEST_F(RequestPathTest, AWorkerThatAnswersIsNotSilent) {
   ASSERT_EQ(posted(), 2U);
   const auto since = path_->silent_since();
   ASSERT_TRUE(since);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto later = *since + std::chrono::milliseconds(5);
+  ASSERT_TRUE(
+      support::eventually([&] { return engine_.run_once({}), engine_.run_time() >= later; }));
   ASSERT_TRUE(worker_->serve());
   ASSERT_TRUE(next(peer));
   ASSERT_TRUE(path_->silent_since());
-  EXPECT_GE(*path_->silent_since(), *since + std::chrono::milliseconds(5));
+  EXPECT_GE(*path_->silent_since(), later);
 }
 
 TEST_F(RequestPathTest, ARequestGoesToTheWorkerAndItsResponseToTheClient) {

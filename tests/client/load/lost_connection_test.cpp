@@ -2,6 +2,7 @@
 
 #include "net/socket.hpp"
 #include "tests/client/load/load_fixture.hpp"
+#include "tests/net/free_port.hpp"
 
 /// A load thread that counts errors and reconnects.
 namespace offload::client {
@@ -133,8 +134,7 @@ TEST_F(LostConnection, SilenceEndsTheConnection) {
 TEST_F(LostConnection, EachAddressOfTheTargetIsTried) {
   Target target;
   for (int i = 0; i < 2; ++i) {
-    const core::Fd closed = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 1);
-    target.addresses.push_back(net::local_address(closed.get()));
+    target.addresses.push_back(net::resolve("127.0.0.1", net::test::free_port(), true).front());
   }
   target.addresses.push_back(target_.addresses.front());
   RunningLoad running(counting(2, 1), pool_, target);
