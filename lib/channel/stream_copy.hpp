@@ -35,7 +35,7 @@ inline void stream_copy(void* to, const void* from, std::size_t length) noexcept
 inline void copy_for_device(void* to, const void* from, std::size_t length) noexcept {
   if (length >= kStreamedLength) {
     stream_copy(to, from, length);
-  } else {
+  } else if (length != 0) {  // no bytes may be at a null pointer
     std::memcpy(to, from, length);
   }
 }
