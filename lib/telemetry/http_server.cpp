@@ -118,8 +118,11 @@ HttpServer::HttpServer(core::Fd listener, Handler handler, unsigned most, unsign
 HttpServer::~HttpServer() {
   // The listener is this object's again.
   const core::Fd listener(MHD_quiesce_daemon(daemon_.get()));
-  std::unique_lock lock(mutex_);
-  answered_.wait_for(lock, kFarewell, [this] { return under_way_ == 0; });
+  {
+    std::unique_lock lock(mutex_);
+    answered_.wait_for(lock, kFarewell, [this] { return under_way_ == 0; });
+  }
+  daemon_.reset();  // its thread may use the listener until then
 }
 
 HttpServer::Connection* HttpServer::add(int socket, const sockaddr* peer) noexcept {
