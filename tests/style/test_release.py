@@ -34,8 +34,8 @@ def git(root, *words):
                           stdout=subprocess.PIPE).stdout
 
 
-def release(root, *words, umask=0o022, **environment):
-    return subprocess.run([sys.executable, root / "scripts/release", *words], cwd=root, text=True, timeout=200, check=False,
+def release(root, *words, python=sys.executable, umask=0o022, **environment):
+    return subprocess.run([python, root / "scripts/release", *words], cwd=root, text=True, timeout=200, check=False,
                           umask=umask, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -74,6 +74,17 @@ def test_the_same_commit_gives_the_same_bytes(clone):
     assert sorted(re.sub(r"\d+\.\d+\.\d+", "V", name) for name in found[0]) == [
         "SHA256SUMS", "dpu-gpu-offload-V.spdx.json", "dpu-gpu-offload-V.tar.gz", "dpu_gpu_offload_client-V-py3-none-any.whl"]
     assert git(root, "tag") == ""
+
+
+def test_a_python_without_wheel_is_not_used(clone, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True, timeout=60)
+    bare = tmp_path / "bare/bin/python3"
+    done = release(clone("one"), "build", python=bare)
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "wheel.py").write_text("raise ImportError")
+    done = release(clone("two"), "build", python=bare, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    assert re.search(r"^release: neither \S+ nor /usr/bin/python3 has pip, setuptools and wheel: .*setup", done.stdout, re.MULTILINE)
 
 
 def test_the_files_are_what_they_say(clone):
