@@ -13,6 +13,10 @@ if(NOT OFFLOAD_CUDA STREQUAL "OFF")
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
+    # FindCUDAToolkit of CMake 3.25 sets a property of this target, but CUDA 13 has no such library.
+    if(CMAKE_VERSION VERSION_LESS 3.26)
+      add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+    endif()
     find_package(CUDAToolkit REQUIRED)
     # C++17 in device code: nvcc 11.8, Debian 12's, knows no later one.
     set(CMAKE_CUDA_STANDARD 17)
