@@ -1,4 +1,4 @@
-"""scripts/test-targets: what is built for the tests that ctest's arguments select."""
+"""scripts/test-targets: what is built for the tests that ctest's arguments select; cmake/LowestArchitecture.cmake: for which GPUs."""
 import re
 import subprocess
 from pathlib import Path
@@ -73,3 +73,21 @@ def test_process_tests_name_no_program_that_is_not_built_for_them():
     missing = {name for pair in named for name in pair if name and not re.search(rf"[\s/]{name}[\s)]", built)}
     # tests/softcard names its program as a target; test_options leaves one out; the last is a folder of an instance.
     assert named and missing == {"softcard", "offload-rdma", "offload-worker-gpu"}
+
+
+@pytest.mark.parametrize("architectures, group, lowest", [
+    ("75-real;80-real;90", "", "75"), ("100;90a-real", "", "90"), ("90-virtual", "", "90"),
+    # What the preset "release" takes on a machine with a GPU; there may be several of different kinds.
+    ("native", "NATIVE=90-real;80-real", "80"), ("all", "ALL=75;80;120", "75"), ("all-major", "ALL_MAJOR=80;90", "80")])
+def test_the_lowest_architecture(tmp_path, architectures, group, lowest):
+    (tmp_path / "ask.cmake").write_text(f"""
+include({SCRIPT.parents[1]}/cmake/LowestArchitecture.cmake)
+offload_lowest_architecture(found)
+message("lowest: ${{found}}")
+""")
+    values = [f"-DCMAKE_CUDA_ARCHITECTURES={architectures}"]
+    if group:
+        values.append(f"-DCMAKE_CUDA_ARCHITECTURES_{group}")
+    done = subprocess.run(["cmake", *values, "-P", tmp_path / "ask.cmake"], text=True, check=True, timeout=60,
+                          stderr=subprocess.PIPE)
+    assert done.stderr == f"lowest: {lowest}\n"
