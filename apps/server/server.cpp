@@ -102,8 +102,8 @@ Server::Server(const Options& options, core::Signals& signals)
   // From the start, although clients are accepted once there is a worker: on a port that is bound
   // and does not listen, a program of another user may listen and take the clients' requests.
   for (const Listen& listen : options_.listens) {
-    listeners_.push_back(net::listen_tcp_at_each(
-        net::resolve(options_.listen_address, listen.port, true), kListenBacklog));
+    listeners_.push_back(net::listen_tcp_at_each(net::resolve(options_.listen_address, listen.port),
+                                                 kListenBacklog));
     for (const core::Fd& listener : listeners_.back()) {
       net::set_dead_peer_timeout(listener.get(), options_.clients.output_timeout);
       if (needs_arrivals(options_)) net::tell_arrivals(listener.get());

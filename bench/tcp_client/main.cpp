@@ -70,7 +70,7 @@ class Client {
 
  private:
   static core::Fd connect(const Options& options) {
-    const auto address = net::resolve(options.address, options.port, false).front();
+    const auto address = net::resolve(options.address, options.port).front();
     core::Fd socket(
         core::check_errno(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
     core::check_errno(::connect(socket.get(), address.get(), address.size), "cannot connect");

@@ -59,7 +59,7 @@ void accept_all(int listener, std::deque<EchoLoop>& loops, std::size_t& first_ch
 
 void serve(const Options& options, core::Signals& signals) {
   const core::Fd stop(core::check_errno(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"));
-  const auto address = net::resolve(options.listen_address, options.port, true).front();
+  const auto address = net::resolve(options.listen_address, options.port).front();
   const core::Fd listener = net::listen_tcp(address, SOMAXCONN);
   std::deque<EchoLoop> loops;
   for (std::uint32_t i = 0; i < options.threads; ++i) {

@@ -117,11 +117,11 @@ std::string SocketAddress::to_string() const {
   return (family() == AF_INET6 ? "[" + text + "]" : text) + ":" + std::to_string(port());
 }
 
-std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, bool passive) {
+std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  hints.ai_flags = AI_NUMERICSERV;
   addrinfo* raw = nullptr;
   const int rc =
       ::getaddrinfo(without_brackets(host).c_str(), std::to_string(port).c_str(), &hints, &raw);

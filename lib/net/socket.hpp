@@ -35,8 +35,8 @@ struct SocketAddress {
 };
 
 /// The addresses of `host` (a name, an IPv4 or an IPv6 address, brackets allowed) for TCP, best
-/// first. `passive`: for listening. Throws Error (not_found).
-std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, bool passive);
+/// first. Throws Error (not_found).
+std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port);
 
 /// A bound socket that does not listen yet, so connections are refused. Otherwise as listen_tcp.
 core::Fd bind_tcp(const SocketAddress& address);

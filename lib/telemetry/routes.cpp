@@ -41,8 +41,7 @@ HttpResponse say(const Condition& condition) {
 
 Routes::Routes(const MetricsAddress& endpoint, std::string program, const Source& source)
     : program_(std::move(program)), source_(&source) {
-  auto listeners =
-      net::listen_tcp_at_each(net::resolve(endpoint.host, endpoint.port, true), kBacklog);
+  auto listeners = net::listen_tcp_at_each(net::resolve(endpoint.host, endpoint.port), kBacklog);
   address_ = net::local_address(listeners.front().get());
   if (std::ranges::all_of(listeners, [](const core::Fd& listener) {
         return net::local_address(listener.get()).is_loopback();

@@ -121,7 +121,7 @@ TEST(Address, APathIsChosenOverRdmaAlone) {
 }
 
 TEST(Address, AllowsThePeersOfItsNetworks) {
-  const auto peer = [](const std::string& host) { return net::resolve(host, 1, false).front(); };
+  const auto peer = [](const std::string& host) { return net::resolve(host, 1).front(); };
   Address address = Address::parse("tcp:127.0.0.1:1");
   EXPECT_TRUE(address.allows(peer("192.0.2.1")));
   address.allowed = {*net::AddressRange::parse("10.0.0.0/8"),
@@ -167,7 +167,7 @@ TEST(AddressOptions, AreTaken) {
   const auto allowed =
       parse({"--comch-allow", "10.0.0.0/8", "--comch-allow", "fd00::/8"}).security.allowed;
   ASSERT_EQ(allowed.size(), 2U);
-  EXPECT_TRUE(allowed[0].contains(net::resolve("10.1.1.1", 1, false).front()));
+  EXPECT_TRUE(allowed[0].contains(net::resolve("10.1.1.1", 1).front()));
   const auto path = parse({"--rdma-device", "mlx5_0", "--gid-index", "3"}).path;
   EXPECT_EQ(path.device, "mlx5_0");
   EXPECT_EQ(path.gid_index, 3);

@@ -6,7 +6,7 @@ namespace offload::net {
 namespace {
 
 SocketAddress address(const std::string& host) {
-  return resolve(host, 1, false).front();
+  return resolve(host, 1).front();
 }
 bool contains(const std::string& range, const std::string& host) {
   const auto parsed = AddressRange::parse(range);

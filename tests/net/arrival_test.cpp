@@ -24,7 +24,7 @@ using Clock = std::chrono::system_clock;
 class Arrival : public testing::Test {
  protected:
   explicit Arrival(bool told = true) {
-    const auto listener = listen_tcp(resolve("127.0.0.1", 0, true).front(), 1);
+    const auto listener = listen_tcp(resolve("127.0.0.1", 0).front(), 1);
     if (told) tell_arrivals(listener.get());
     client_ = start_connect(local_address(listener.get()));
     wait(listener.get());

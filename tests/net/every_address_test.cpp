@@ -23,7 +23,7 @@ constexpr const char* kElsewhere = "192.0.2.1";
 std::vector<SocketAddress> addresses_of(const std::vector<std::string>& hosts,
                                         std::uint16_t port = 0) {
   std::vector<SocketAddress> addresses;
-  for (const std::string& host : hosts) addresses.push_back(resolve(host, port, true).front());
+  for (const std::string& host : hosts) addresses.push_back(resolve(host, port).front());
   return addresses;
 }
 

@@ -61,7 +61,7 @@ class HttpClientTest : public testing::Test {
   }
   std::string url(const std::string& path) { return "http://" + address_.to_string() + path; }
 
-  core::Fd listener_ = listen_tcp(resolve("127.0.0.1", 0, true).front(), 8);
+  core::Fd listener_ = listen_tcp(resolve("127.0.0.1", 0).front(), 8);
   SocketAddress address_ = local_address(listener_.get());
   core::Fd asked_;
   pid_t server_ = -1;

@@ -10,7 +10,7 @@ namespace offload::net {
 namespace {
 
 PeerAddress address(const std::string& ip, std::uint16_t port) {
-  return PeerAddress(resolve(ip, port, false).front().storage);
+  return PeerAddress(resolve(ip, port).front().storage);
 }
 
 std::string text(const PeerAddress& address) {

@@ -23,7 +23,7 @@ using core::ErrorCode;
 using support::thrown_by;
 
 SocketAddress loopback(const std::string& host, std::uint16_t port = 0) {
-  return resolve(host, port, true).front();
+  return resolve(host, port).front();
 }
 
 bool wait_for(int fd, short events, int milliseconds = 20'000) {
@@ -175,7 +175,7 @@ TEST(SourceQueues, OfIpv6AndIpv4AtOneSocket) {
   for (const char* const host : {"127.0.0.1", "::1"}) {
     std::set<std::size_t> queues;
     for (int i = 0; i < 8; ++i) {
-      const auto client = connect_from(loopback(host), resolve(host, port, false).front());
+      const auto client = connect_from(loopback(host), resolve(host, port).front());
       queues.insert(queue_of(sockets));
     }
     EXPECT_EQ(queues.size(), 1U) << host;
@@ -216,7 +216,7 @@ TEST(Socket, AnAddressOfAnotherMachineCannotBeListenedOn) {
 // Names that cannot be asked for: the test sends nothing to a name server.
 TEST(Resolve, WhatCannotBe) {
   for (const std::string& host : {std::string(64, 'x'), std::string(300, 'x')}) {
-    const auto error = thrown_by([&] { resolve(host, 1, false); });
+    const auto error = thrown_by([&] { resolve(host, 1); });
     EXPECT_EQ(error.code(), ErrorCode::not_found);
     EXPECT_NE(std::string(error.what()).find("cannot resolve '" + host + "'"), std::string::npos);
   }
@@ -224,11 +224,11 @@ TEST(Resolve, WhatCannotBe) {
 
 TEST(Resolve, ALinkLocalAddressNeedsItsInterface) {
   for (const char* const host : {"fe80::1", "[fe80::1]"}) {
-    const auto error = thrown_by([&] { resolve(host, 1, false); });
+    const auto error = thrown_by([&] { resolve(host, 1); });
     EXPECT_EQ(error.code(), ErrorCode::invalid_value);
     EXPECT_NE(std::string(error.what()).find("needs its interface"), std::string::npos);
   }
-  EXPECT_EQ(resolve("fd00::1", 1, false).size(), 1U);
+  EXPECT_EQ(resolve("fd00::1", 1).size(), 1U);
 }
 
 // No connection can be made to the group of all hosts.

@@ -177,7 +177,7 @@ class Attempts : public testing::Test {
     return core::Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   }
 
-  core::Fd listener_ = listen_tcp(resolve("127.0.0.1", 0, true).front(), 8);
+  core::Fd listener_ = listen_tcp(resolve("127.0.0.1", 0).front(), 8);
   SocketAddress address_ = local_address(listener_.get());
 };
 
@@ -238,7 +238,7 @@ TEST_F(Attempts, OneThatIsRefusedSaysSo) {
 // TCP connects a socket to itself if both ends have one port.
 TEST_F(Attempts, OneThatReachesItselfIsRefused) {
   const core::Fd self(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const auto any = resolve("127.0.0.1", 0, true).front();
+  const auto any = resolve("127.0.0.1", 0).front();
   ASSERT_EQ(::bind(self.get(), any.get(), any.size), 0);
   const auto own = local_address(self.get());
   ASSERT_EQ(::connect(self.get(), own.get(), own.size), 0);

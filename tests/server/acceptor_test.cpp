@@ -48,7 +48,7 @@ class AcceptorTest : public testing::Test {
     std::vector<Acceptor::Port> ports;
     const std::span<const std::unique_ptr<IoThread>> all(threads_);
     for (std::size_t i = 0; i < port_count; ++i) {
-      core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), kBacklog);
+      core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0).front(), kBacklog);
       addresses_.push_back(net::local_address(listener.get()));
       const std::size_t share = threads / port_count;
       ports.push_back({std::move(listener), all.subspan(i * share, share)});

@@ -32,7 +32,7 @@ class HandshakesTest : public testing::Test {
   static core::Fd add(Handshakes& to, const std::string& address) {
     auto [here, there] = net::TlsPair::make_sockets();
     Admission admission;
-    admission.address = net::PeerAddress(net::resolve(address, 1, false).front().storage);
+    admission.address = net::PeerAddress(net::resolve(address, 1).front().storage);
     to.add(std::move(here), std::move(admission));
     return std::move(there);
   }

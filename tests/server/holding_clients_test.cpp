@@ -71,7 +71,7 @@ class HoldingClientsTest : public testing::Test {
       (void)stream.handshake();
     }
     Admission admission;
-    admission.address = net::PeerAddress(net::resolve(address, 1, false).front().storage);
+    admission.address = net::PeerAddress(net::resolve(address, 1).front().storage);
     table_->add(std::move(stream), std::move(admission));
     turn();
     return peer;

@@ -41,7 +41,7 @@ TEST_F(ServerTest, AnswersAClientThatCameBeforeTheFirstWorker) {
 
 TEST_F(ServerTest, ItsPortIsItsOwnBeforeAWorkerComes) {
   start();
-  EXPECT_THROW(net::listen_tcp(net::resolve("127.0.0.1", options_.listen_port, true).front(), 1),
+  EXPECT_THROW(net::listen_tcp(net::resolve("127.0.0.1", options_.listen_port).front(), 1),
                core::Error);
 }
 
@@ -478,7 +478,7 @@ TEST_F(ServerAsService, TellsItsWatchdogAgainAndAgain) {
 
 TEST_F(ServerTest, ATakenPortShowsAtOnce) {
   const core::Fd other =
-      net::listen_tcp(net::resolve("127.0.0.1", options_.listen_port, true).front(), 1);
+      net::listen_tcp(net::resolve("127.0.0.1", options_.listen_port).front(), 1);
   EXPECT_THROW(Server(options_, signals_), core::Error);
 }
 

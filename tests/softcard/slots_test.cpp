@@ -37,7 +37,7 @@ class SlotsTest : public testing::Test {
 
   comch::Adapters::Place find_place() {
     const char* const address = std::getenv("RDMA_GUEST_ADDRESS");
-    return adapters_.find(net::resolve(address, 4711, true).front());
+    return adapters_.find(net::resolve(address, 4711).front());
   }
   /// Looks for the worker's next request once, and answers it.
   void serve() {

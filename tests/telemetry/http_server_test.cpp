@@ -25,7 +25,7 @@ class HttpServerTest : public testing::Test {
  protected:
   explicit HttpServerTest(unsigned most = HttpServer::kMostConnections,
                           unsigned patience = HttpServer::kPatience) {
-    core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 1024);
+    core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0).front(), 1024);
     const int small = 4096;  // of each connection's output: a long answer does not fit
     EXPECT_EQ(::setsockopt(listener.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
     address_ = net::local_address(listener.get());
@@ -40,7 +40,7 @@ class HttpServerTest : public testing::Test {
   /// Returns a connection from an address of loopback.
   [[nodiscard]] core::Fd connect(const std::string& from) const {
     core::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const net::SocketAddress local = net::resolve(from, 0, false).front();
+    const net::SocketAddress local = net::resolve(from, 0).front();
     EXPECT_EQ(::bind(socket.get(), local.get(), local.size), 0);
     EXPECT_EQ(::connect(socket.get(), address_.get(), address_.size), 0);
     return socket;

@@ -313,7 +313,7 @@ TEST_F(WorkerTest, SaysWhyNoServerLetItIn) {
 }
 
 TEST_F(WorkerTest, AnAddressThatDoesNotAnswerIsNamed) {
-  const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 0);
+  const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0).front(), 0);
   const net::SocketAddress address = net::local_address(listener.get());
   // The queue is full, so another connection gets no answer.
   const std::array waiting{net::start_connect(address), net::start_connect(address)};

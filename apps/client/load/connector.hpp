@@ -34,7 +34,7 @@ inline std::vector<net::SocketAddress> resolve_by(core::TimePoint deadline, cons
   core::Duration pause = kFirstPause;
   for (bool first = true;; first = false) {
     try {
-      return net::resolve(host, port, false);
+      return net::resolve(host, port);
     } catch (const core::Error& error) {
       const core::TimePoint now = core::Clock::now();
       if (now >= deadline) {

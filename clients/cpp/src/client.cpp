@@ -23,7 +23,7 @@ core::TimePoint after(core::TimePoint now, core::Duration time) noexcept {
 Client::Client(Settings settings)
     : settings_(std::move(settings)),
       exchange_(settings_.limits),
-      dialer_(watch_, net::resolve(settings_.host, settings_.port, false), settings_.tls) {}
+      dialer_(watch_, net::resolve(settings_.host, settings_.port), settings_.tls) {}
 
 Client::~Client() {
   const QuietPipe quiet(settings_.tls.has_value());

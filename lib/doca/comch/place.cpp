@@ -118,7 +118,7 @@ ComchPlace ComchPlace::of(const std::string& pci_address, const std::string& ser
 }
 
 void ComchPlace::resolve() {
-  if (is_network()) address = net::resolve(host, port, false).front();
+  if (is_network()) address = net::resolve(host, port).front();
 }
 
 std::string ComchPlace::to_string() const {
@@ -128,7 +128,7 @@ std::string ComchPlace::to_string() const {
 StreamListener::StreamListener(const ComchPlace& place) {
   if (place.is_network()) {
     tls_ = comch::server_context(*place.keys);
-    for (const auto& address : net::resolve(place.host, place.port, true)) {
+    for (const auto& address : net::resolve(place.host, place.port)) {
       sockets_.push_back(net::listen_tcp(address, kBacklog));
     }
     return;

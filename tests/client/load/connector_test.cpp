@@ -21,13 +21,13 @@ using core::Clock;
 using support::kBound;
 
 Target target_of(std::uint16_t port) {
-  return {net::resolve("127.0.0.1", port, false), {}};
+  return {net::resolve("127.0.0.1", port), {}};
 }
 
 /// A port of the loopback interface: bound, so that no other program takes it; listens after
 /// listen().
 struct Port {
-  Port() : socket(net::bind_tcp(net::resolve("127.0.0.1", 0, true).front())) {}
+  Port() : socket(net::bind_tcp(net::resolve("127.0.0.1", 0).front())) {}
   [[nodiscard]] std::uint16_t number() const { return net::local_address(socket.get()).port(); }
   void listen() const { net::start_listening(socket.get(), 8); }
 

@@ -28,7 +28,7 @@ class LostConnection : public testing::Test {
   }
 
   const RequestPool pool_ = random_pool(40, Service::reverse);
-  core::Fd listener_ = net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 8);
+  core::Fd listener_ = net::listen_tcp(net::resolve("127.0.0.1", 0).front(), 8);
   const Target target_{{net::local_address(listener_.get())}, {}};
 };
 
@@ -134,7 +134,7 @@ TEST_F(LostConnection, SilenceEndsTheConnection) {
 TEST_F(LostConnection, EachAddressOfTheTargetIsTried) {
   Target target;
   for (int i = 0; i < 2; ++i) {
-    target.addresses.push_back(net::resolve("127.0.0.1", net::test::free_port(), true).front());
+    target.addresses.push_back(net::resolve("127.0.0.1", net::test::free_port()).front());
   }
   target.addresses.push_back(target_.addresses.front());
   RunningLoad running(counting(2, 1), pool_, target);

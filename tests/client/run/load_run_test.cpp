@@ -23,7 +23,7 @@ class ReversingServer {
  public:
   explicit ReversingServer(bool wrong = false)
       : wrong_(wrong),
-        listener_(net::listen_tcp(net::resolve("127.0.0.1", 0, true).front(), 64)),
+        listener_(net::listen_tcp(net::resolve("127.0.0.1", 0).front(), 64)),
         thread_([this] { run(); }) {}
   ReversingServer(const ReversingServer&) = delete;
   ReversingServer& operator=(const ReversingServer&) = delete;
@@ -177,7 +177,7 @@ TEST(LoadRun, AScheduleIsReplayedByAllThreads) {
 }
 
 TEST(LoadRun, WithoutAServerItThrows) {
-  const core::Fd bound = net::bind_tcp(net::resolve("127.0.0.1", 0, true).front());
+  const core::Fd bound = net::bind_tcp(net::resolve("127.0.0.1", 0).front());
   core::Signals signals;
   Options options;
   options.server_address = "127.0.0.1";

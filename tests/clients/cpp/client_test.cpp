@@ -254,7 +254,7 @@ TEST(ClientLibrary, TheTimeToReconnectBeginsAnewAfterARefusal) {
 }
 
 TEST(ClientLibrary, NobodyListens) {
-  core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).at(0), 1);
+  core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0).at(0), 1);
   const std::uint16_t port = net::local_address(listener.get()).port();
   listener.reset();
   Opened opened(port);
@@ -273,7 +273,7 @@ TEST(ClientLibrary, AnUnknownName) {
 
 // The backlog of a listener is full, so connecting takes as long as it may.
 TEST(ClientLibrary, ConnectingIsBounded) {
-  const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true).at(0), 0);
+  const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0).at(0), 0);
   const std::uint16_t port = net::local_address(listener.get()).port();
   const Opened first(port), second(port, with(&O::connect_timeout, 100));
   const auto begin = std::chrono::steady_clock::now();

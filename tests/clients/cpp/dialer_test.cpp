@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 class Place {
  public:
   explicit Place(int backlog = 8)
-      : listener_(net::listen_tcp(net::resolve("127.0.0.1", 0, true).at(0), backlog)),
+      : listener_(net::listen_tcp(net::resolve("127.0.0.1", 0).at(0), backlog)),
         address_(net::local_address(listener_.get())) {}
 
   Place& refuse() {

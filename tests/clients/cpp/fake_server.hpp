@@ -84,7 +84,7 @@ class FakeServer {
   using Script = std::function<void(Peer&)>;
 
   explicit FakeServer(std::vector<Script> scripts, const std::string& host = "127.0.0.1")
-      : listener_(net::listen_tcp(net::resolve(host, 0, true).at(0), 8)),
+      : listener_(net::listen_tcp(net::resolve(host, 0).at(0), 8)),
         port_(net::local_address(listener_.get()).port()),
         thread_([this, scripts = std::move(scripts)] { run(scripts); }) {}
   FakeServer& operator=(FakeServer&&) = delete;

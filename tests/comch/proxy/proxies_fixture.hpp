@@ -35,7 +35,7 @@ inline std::unique_ptr<DataEndpoint> line_over(core::Fd connection) {
 
 /// Two ends of a TCP connection.
 inline std::pair<core::Fd, core::Fd> connection() {
-  const auto address = net::resolve("127.0.0.1", 0, true).front();
+  const auto address = net::resolve("127.0.0.1", 0).front();
   const core::Fd listener = net::listen_tcp(address, 1);
   core::Fd one = net::start_connect(net::local_address(listener.get()));
   core::Fd other;

@@ -56,7 +56,7 @@ class PendingConnectionsTest : public testing::Test {
   std::unique_ptr<ControlConnection> connect_proven() { return connect_proven(keys_); }
   /// Returns a stranger's socket.
   core::Fd connect_silent() {
-    core::Fd fd = net::start_connect(net::resolve("127.0.0.1", pending_->address().port, false)[0]);
+    core::Fd fd = net::start_connect(net::resolve("127.0.0.1", pending_->address().port)[0]);
     engine_.run_once(Clock::now() + std::chrono::milliseconds(1));
     return fd;
   }
@@ -77,7 +77,7 @@ class PendingConnectionsTest : public testing::Test {
   std::string first_bytes_of_a_worker() {
     std::string first(2000, '\0');
     Address address = pending_->address();
-    const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0, true)[0], 1);
+    const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0)[0], 1);
     address.port = net::local_address(listener.get()).port();
     auto worker = std::async(std::launch::async, [&] {
       return support::thrown_by([&] { static_cast<void>(connect_to(address)); }).code();
@@ -136,7 +136,7 @@ TEST_F(PendingOverTcp, WhoIsNoHolderOfTheKeyIsClosedAtItsFirstBytes) {
 
 // The last of them waits neither for a tick() nor for a later connection.
 TEST_F(PendingOverTcp, ManyAtOnceAreAllTaken) {
-  const auto address = net::resolve("127.0.0.1", pending_->address().port, false)[0];
+  const auto address = net::resolve("127.0.0.1", pending_->address().port)[0];
   std::vector<core::Fd> peers;
   while (peers.size() < PendingConnections::kMost) peers.push_back(net::start_connect(address));
   for (const core::Fd& peer : peers) send(peer, "GET / HTTP/1.1\r\n\r\n");
@@ -165,7 +165,7 @@ TEST_F(PendingOverTcp, OneThatHadToWaitIsTakenInATick) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer takes descriptors itself, to look at the type of an object";
 #endif
-  const auto address = net::resolve("127.0.0.1", pending_->address().port, false)[0];
+  const auto address = net::resolve("127.0.0.1", pending_->address().port)[0];
   const core::Fd peer = net::start_connect(address);
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);

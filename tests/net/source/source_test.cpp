@@ -10,7 +10,7 @@ namespace offload::net {
 namespace {
 
 Source source(const std::string& host) {
-  return source_of(resolve(host, 1, false).front().storage);
+  return source_of(resolve(host, 1).front().storage);
 }
 
 TEST(SourceOf, IsAnIpv4AddressOrTheFirstHalfOfAnIpv6One) {

@@ -81,8 +81,8 @@ class ProxiedClientsTest : public testing::Test {
 
 TEST_F(ProxiedClientsTest, KnowsItsProxies) {
   make();
-  EXPECT_TRUE(clients_->is_proxy(net::resolve("127.0.0.9", 1, false).front()));
-  EXPECT_FALSE(clients_->is_proxy(net::resolve("10.0.0.1", 1, false).front()));
+  EXPECT_TRUE(clients_->is_proxy(net::resolve("127.0.0.9", 1).front()));
+  EXPECT_FALSE(clients_->is_proxy(net::resolve("10.0.0.1", 1).front()));
 }
 
 TEST_F(ProxiedClientsTest, TheClientBehindAHeaderGoesOnWithItsBytes) {

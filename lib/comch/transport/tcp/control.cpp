@@ -37,7 +37,7 @@ TcpStream connect_tcp_stream(const Address& address) {
 
 TcpStream connect_tcp_stream_where(const Address& address, const CheckOwnAddress& check) {
   address.require_key();
-  const auto addresses = net::resolve(address.host, address.port, false);
+  const auto addresses = net::resolve(address.host, address.port);
   return net::connect_to_any(
       addresses, core::Clock::now() + 2 * kHandshakeTime,
       [&](const net::SocketAddress& to, core::TimePoint until) {

@@ -21,7 +21,7 @@ constexpr int kBacklog = 1024;
 /// Returns the sockets for each address of `address`, which have the same port.
 std::vector<core::Fd> listen_at(const Address& address) {
   auto groups = net::listen_at_each(
-      net::resolve(address.host, address.port, true),
+      net::resolve(address.host, address.port),
       [](const net::SocketAddress& at) { return net::listen_tcp_by_source(at, kBacklog); },
       [](const auto& sockets) { return net::local_address(sockets.front().get()).port(); });
   std::vector<core::Fd> sockets;

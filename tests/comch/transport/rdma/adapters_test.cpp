@@ -19,7 +19,7 @@ using rdma::test::fake;
 using support::thrown_by;
 
 net::SocketAddress own(const std::string& host) {
-  return net::resolve(host, 4711, true).front();
+  return net::resolve(host, 4711).front();
 }
 
 class AdaptersTest : public rdma::FakeDeviceTest {

@@ -158,7 +158,7 @@ TEST_F(RdmaControlTest, EndpointsAreQueuePairs) {
   ASSERT_FALSE(error) << error->what();
 
   Adapters adapters(address.path_choice);
-  const auto place = adapters.find(net::resolve("127.0.0.1", 1, true).front());
+  const auto place = adapters.find(net::resolve("127.0.0.1", 1).front());
   RdmaDataEndpoint own(place.adapter, place.path, kEndpointDepth);
   protocol::AttachChannel request{0};
   request.endpoint = own.descriptor();

@@ -211,8 +211,8 @@ TEST(TcpListener, ASourceWithManyConnectionsKeepsNoOtherWaiting) {
   const auto listener = listen_tcp(address);
   const auto connect_from = [&](const std::string& source) {
     core::Fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const auto from = net::resolve(source, 0, true).front();
-    const auto to = net::resolve("127.0.0.1", listener->address().port, false).front();
+    const auto from = net::resolve(source, 0).front();
+    const auto to = net::resolve("127.0.0.1", listener->address().port).front();
     EXPECT_EQ(::bind(client.get(), from.get(), from.size), 0);
     EXPECT_EQ(::connect(client.get(), to.get(), to.size), 0);
     return client;
