@@ -19,15 +19,6 @@ inline ConnectionOptions small_queues() {
   return options;
 }
 
-inline ConnectionDescriptor a_peer() {
-  ConnectionDescriptor peer;
-  peer.gid = parse_gid("10.0.0.2");
-  peer.qp_num = 77;
-  peer.psn = 5;
-  peer.max_dest_rd_atomic = 4;
-  return peer;
-}
-
 /// One connection, on a device that does what the test says.
 class ConnectionTest : public FakeDeviceTest {
  protected:

@@ -10,15 +10,6 @@ using core::ErrorCode;
 using support::thrown_by;
 using test::fake;
 
-ConnectionDescriptor a_peer() {
-  ConnectionDescriptor peer;
-  peer.gid = parse_gid("10.0.0.2");
-  peer.qp_num = 77;
-  peer.psn = 5;
-  peer.max_dest_rd_atomic = 4;
-  return peer;
-}
-
 class PairingTest : public FakeDeviceTest {
  protected:
   PairingTest() { queue_.initialize(); }
