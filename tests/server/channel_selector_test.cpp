@@ -42,6 +42,16 @@ class ChannelSelectorTest : public testing::Test {
     requester_.flush();
     return responses_;
   }
+  /// Expects that the worker's line is cut, which is told once.
+  void expect_loss(comch::WorkerId worker) {
+    EXPECT_TRUE(selector_.has_loss());
+    const auto loss = selector_.take_loss();
+    ASSERT_TRUE(loss);
+    EXPECT_EQ(loss->worker, worker);
+    EXPECT_EQ(loss->reason, "the line is cut");
+    EXPECT_FALSE(selector_.has_loss());
+    EXPECT_FALSE(selector_.take_loss());
+  }
 
  public:
   void on_response(channel::PostRecvTask& task) {
@@ -151,13 +161,7 @@ TEST_F(ChannelSelectorTest, ALineThatCannotBeUsedIsToldOnce) {
   selector_.remove(1);
   select(3);
   EXPECT_EQ(selector_.serving(), 0U);
-  EXPECT_TRUE(selector_.has_loss());
-  const auto loss = selector_.take_loss();
-  ASSERT_TRUE(loss);
-  EXPECT_EQ(loss->worker, 3U);
-  EXPECT_EQ(loss->reason, "the line is cut");
-  EXPECT_FALSE(selector_.has_loss());
-  EXPECT_FALSE(selector_.take_loss());
+  expect_loss(3);
   selector_.remove(3);
   select(2);
   ASSERT_TRUE(second_.serve());  // nothing is lost
@@ -200,13 +204,7 @@ TEST_F(ChannelSelectorTest, ALineThatBreaksInUseIsToldOnce) {
   EXPECT_FALSE(selector_.has_loss());
   EXPECT_FALSE(selector_.take_loss());
   line->cut();
-  EXPECT_TRUE(selector_.has_loss());
-  const auto loss = selector_.take_loss();
-  ASSERT_TRUE(loss);
-  EXPECT_EQ(loss->worker, 3U);
-  EXPECT_EQ(loss->reason, "the line is cut");
-  EXPECT_FALSE(selector_.has_loss());
-  EXPECT_FALSE(selector_.take_loss());
+  expect_loss(3);
   selector_.remove(3);
   select(1);
   EXPECT_TRUE(selector_.ready());
