@@ -17,6 +17,7 @@
 #include "core/error.hpp"
 #include "net/socket.hpp"
 #include "net/unix_socket.hpp"
+#include "tests/core/process/rights.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -24,6 +25,8 @@ namespace offload::net {
 namespace {
 
 using core::ErrorCode;
+using core::test::kNobody;
+using core::test::kOther;
 
 constexpr core::Duration kLong = std::chrono::seconds(20);
 
@@ -133,9 +136,6 @@ TEST_F(HttpClientTest, TheLimitOfOpenFilesIsNamed) {
   EXPECT_EQ(error.system_errno(), EMFILE) << error.what();
 }
 
-constexpr unsigned kNobody = 65534;
-constexpr unsigned kOther = 65533;
-
 /// A UNIX socket of another user, which only root can make.
 class HttpOverUnixSocket : public HttpClientTest {
  protected:
@@ -147,10 +147,8 @@ class HttpOverUnixSocket : public HttpClientTest {
     std::filesystem::remove(path_);
     listener_ = listen_unix(path_, 1);
     ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
-    ASSERT_EQ(::seteuid(user), 0);
-    const int result = ::listen(listener_.get(), 64);  // refused connections stay in the queue
-    ASSERT_EQ(::seteuid(0), 0);
-    ASSERT_EQ(result, 0);
+    // Refused connections stay in the queue.
+    ASSERT_EQ(core::test::as_user(user, [&] { return ::listen(listener_.get(), 64); }), 0);
   }
   void give_folder_to(unsigned user, unsigned mode) const {
     ASSERT_EQ(::chown(folder_.path().c_str(), user, user), 0);
@@ -158,16 +156,14 @@ class HttpOverUnixSocket : public HttpClientTest {
   }
   /// Asks as that user. Returns the reply, or why it is refused.
   std::string ask_as(unsigned user, const std::string& path) {
-    EXPECT_EQ(::seteuid(user), 0);
-    std::string text;
-    try {
-      text = ask({"http://localhost/", path, {}, false}, kLong).body;
-    } catch (const core::Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::not_permitted);
-      text = error.what();
-    }
-    EXPECT_EQ(::seteuid(0), 0);
-    return text;
+    return core::test::as_user(user, [&] {
+      try {
+        return ask({"http://localhost/", path, {}, false}, kLong).body;
+      } catch (const core::Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::not_permitted);
+        return std::string(error.what());
+      }
+    });
   }
   void expect_reply(unsigned user, const std::string& path) {
     reply_with("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");

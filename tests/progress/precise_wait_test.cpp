@@ -1,16 +1,12 @@
 // Sleeps that are shorter than epoll_wait counts, and kernels that do not have them.
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
-#include <cstddef>
-#include <iterator>
 
 #include "core/error.hpp"
 #include "progress/engine.hpp"
+#include "tests/core/process/rights.hpp"
 #include "tests/progress/engine_fixture.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/eventually.hpp"
@@ -32,17 +28,9 @@ TEST(Engine, SleepsForLessThanAMillisecond) {
 }
 
 /// Has epoll_pwait2 fail with `errnum` in this process from now on, as before Linux 5.11 and in
-/// containers: seccomp(2).
+/// containers.
 bool deny_precise_waits(unsigned errnum) {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (errnum & SECCOMP_RET_DATA)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return core::test::deny_syscall(SYS_epoll_pwait2, errnum);
 }
 
 /// Returns the step at which an engine whose kernel has no epoll_pwait2 does not do as others do; 0

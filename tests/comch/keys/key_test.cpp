@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "protocol/control.hpp"
 #include "tests/comch/keys.hpp"
+#include "tests/core/process/rights.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -22,6 +23,8 @@ namespace offload::comch {
 namespace {
 
 using core::ErrorCode;
+using core::test::kNobody;
+using core::test::kOther;
 /// A random number that is used once has this length.
 using Nonce = std::array<std::byte, 32>;
 using test::key_of;
@@ -119,15 +122,14 @@ TEST_F(KeyFile, OfRootMayBeLentToTheUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
   const auto as_another = [&](const std::string& path) {
-    EXPECT_EQ(::seteuid(65534), 0);
-    std::string why;
-    try {
-      (void)Key::load(path);
-    } catch (const core::Error& error) {
-      why = error.what();
-    }
-    EXPECT_EQ(::seteuid(0), 0);
-    return why;
+    return core::test::as_user(kNobody, [&] {
+      try {
+        (void)Key::load(path);
+      } catch (const core::Error& error) {
+        return std::string(error.what());
+      }
+      return std::string();
+    });
   };
   const std::string path = write(random_text(32), 0440);
   EXPECT_EQ(as_another(path), "");
@@ -137,12 +139,12 @@ TEST_F(KeyFile, OfRootMayBeLentToTheUser) {
     EXPECT_NE(as_another(path), "") << mode;
   }
   ASSERT_EQ(::chmod(path.c_str(), 0440), 0);
-  ASSERT_EQ(::chown(path.c_str(), 65533, 0), 0);
+  ASSERT_EQ(::chown(path.c_str(), kOther, 0), 0);
   EXPECT_NE(as_another(path), "") << "it is of another user";
-  ASSERT_EQ(::chown(path.c_str(), 65534, 0), 0);
+  ASSERT_EQ(::chown(path.c_str(), kNobody, 0), 0);
   EXPECT_NE(as_another(path), "") << "it is the user's own";
-  ASSERT_EQ(::chown(path.c_str(), 0, 65533), 0);
-  ASSERT_EQ(::setegid(65533), 0);
+  ASSERT_EQ(::chown(path.c_str(), 0, kOther), 0);
+  ASSERT_EQ(::setegid(kOther), 0);
   EXPECT_NE(as_another(path), "") << "it is of another group";
   ASSERT_EQ(::setegid(0), 0);
 }
