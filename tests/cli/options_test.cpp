@@ -1,6 +1,5 @@
 #include "cli/options.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -14,7 +13,7 @@
 #include <vector>
 
 #include "cli/log_options.hpp"
-#include "core/fd.hpp"
+#include "tests/core/process/terminal.hpp"
 #include "tests/support/command_line.hpp"
 
 namespace offload::cli {
@@ -290,17 +289,12 @@ TEST(Options, DescriptionsGoOnInTheirColumn) {
 }
 
 TEST(Options, HelpIsAsWideAsTheTerminal) {
-  const core::Fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-  ASSERT_EQ(::grantpt(terminal.get()), 0);
-  ASSERT_EQ(::unlockpt(terminal.get()), 0);
-  const core::Fd screen(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const core::test::Terminal terminal;
   const auto longest_at = [&](std::uint16_t columns) {
     const winsize window{24, columns, 0, 0};
-    EXPECT_EQ(::ioctl(screen.get(), TIOCSWINSZ, &window), 0);
-    const core::Fd output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
-    EXPECT_EQ(::dup2(screen.get(), STDOUT_FILENO), STDOUT_FILENO);
+    EXPECT_EQ(::ioctl(terminal.screen.get(), TIOCSWINSZ, &window), 0);
+    const core::test::Replaced output(STDOUT_FILENO, terminal.screen.get());
     std::istringstream help(refused({"--help"}).text);
-    EXPECT_EQ(::dup2(output.get(), STDOUT_FILENO), STDOUT_FILENO);
     std::size_t longest = 0;
     for (std::string line; std::getline(help, line);) longest = std::max(longest, line.size());
     return longest;

@@ -1,6 +1,5 @@
 #include "core/log.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <termios.h>
@@ -15,7 +14,7 @@
 #include <sstream>
 #include <string>
 
-#include "core/fd.hpp"
+#include "tests/core/process/terminal.hpp"
 
 namespace offload::core {
 namespace {
@@ -110,17 +109,12 @@ TEST(Log, AnInvalidLevelChangesNothing) {
 
 /// Logs a line of each level to a terminal and returns what it gets; nothing if there is none.
 std::optional<std::string> logged_to_a_terminal() {
-  const Fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!terminal.valid() || ::grantpt(terminal.get()) != 0 || ::unlockpt(terminal.get()) != 0) {
-    return std::nullopt;
-  }
-  const Fd screen(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const test::Terminal terminal;
   termios raw{};
-  if (!screen.valid() || ::tcgetattr(screen.get(), &raw) != 0) return std::nullopt;
+  if (::tcgetattr(terminal.screen.get(), &raw) != 0) return std::nullopt;
   ::cfmakeraw(&raw);
-  ::tcsetattr(screen.get(), TCSANOW, &raw);
-  const Fd former(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
-  ::dup2(screen.get(), STDERR_FILENO);
+  ::tcsetattr(terminal.screen.get(), TCSANOW, &raw);
+  std::optional<test::Replaced> replaced(std::in_place, STDERR_FILENO, terminal.screen.get());
   ::setenv("TERM", "xterm", 1);
   start_log("the-program", "debug");
   log_debug("a detail");
@@ -129,13 +123,13 @@ std::optional<std::string> logged_to_a_terminal() {
   log_error("an error");
   log_critical("the end");
   flush_log();
-  ::dup2(former.get(), STDERR_FILENO);
+  replaced.reset();
   start_log("the-program", "info");
   std::string all;
-  pollfd readable{terminal.get(), POLLIN, 0};
+  pollfd readable{terminal.user.get(), POLLIN, 0};
   while (!all.ends_with("the end\n") && ::poll(&readable, 1, 20'000) == 1) {
     std::array<char, 4096> text{};
-    const auto length = ::read(terminal.get(), text.data(), text.size());
+    const auto length = ::read(terminal.user.get(), text.data(), text.size());
     if (length <= 0) break;
     all.append(text.data(), static_cast<std::size_t>(length));
   }

@@ -1,49 +1,26 @@
 #include "core/service_manager.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
-#include "core/fd.hpp"
+#include "tests/core/process/service_manager_socket.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace offload::core {
 namespace {
 
-/// Plays systemd: has the socket and gives the environment.
 class ServiceManagerTest : public testing::Test {
  protected:
-  void TearDown() override {
-    for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}) ::unsetenv(name);
-  }
-
-  void listen(const std::string& name) { ASSERT_TRUE(binds(name)); }
-  bool binds(const std::string& name) {
-    fd_.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, name.data(), name.size());
-    if (name.front() == '@') address.sun_path[0] = '\0';
-    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-    ::setenv("NOTIFY_SOCKET", name.c_str(), 1);
-    return ::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
-  }
-
+  void listen(const std::string& name) { ASSERT_TRUE(socket_.bind(name)); }
   /// The next datagram, empty if there is none.
-  std::string heard() {
-    std::array<char, 256> text{};
-    const auto length = ::recv(fd_.get(), text.data(), text.size(), 0);
-    return length < 0 ? "" : std::string(text.data(), static_cast<std::size_t>(length));
-  }
+  std::string heard() { return socket_.heard(); }
 
   support::TempDir dir_;
-  Fd fd_;
+  test::ServiceManagerSocket socket_;
 };
 
 TEST_F(ServiceManagerTest, SaysWhatTheServiceDoes) {
@@ -74,7 +51,7 @@ TEST_F(ServiceManagerTest, AManagerThatDoesNotReadHoldsNobodyUp) {
 
 TEST_F(ServiceManagerTest, TakesAnyLimitAndTheShortestName) {
   std::string name = "@~";
-  while (!binds(name) && name[1] > 'A') --name[1];  // another program may have it
+  while (!socket_.bind(name) && name[1] > 'A') --name[1];  // another program may have it
   ::setenv("WATCHDOG_USEC", "1", 1);
   ServiceManager manager;
   EXPECT_NE(manager.next_tick(), TimePoint::max());

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <array>
 #include <csignal>
@@ -18,6 +17,7 @@
 
 #include "net/stream.hpp"
 #include "tests/comch/keys.hpp"
+#include "tests/core/process/service_manager_socket.hpp"
 #include "tests/server/fixtures/server_fixture.hpp"
 #include "tests/support/certificates.hpp"
 
@@ -411,43 +411,23 @@ TEST_F(ServerTest, ServesItsMetricsOverTcp) {
   EXPECT_NE(page().find("offload_build_info{program=\"offload-server\""), std::string::npos);
 }
 
-/// A service manager's socket, which the server finds in its environment. It outlives the server.
-class ServiceManagerSocket {
+/// A server with a service manager, which outlives it.
+class ServerAsService : core::test::ServiceManagerSocket, public ServerTest {
  protected:
-  ServiceManagerSocket() : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{AF_UNIX, {}};
-    path_.copy(address.sun_path, sizeof address.sun_path - 1);
-    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    ::setenv("NOTIFY_SOCKET", path_.c_str(), 1);
+  ServerAsService() {
+    EXPECT_TRUE(bind(dir_.file("notify")));
     // A queue that is full of ticks would drop the next state.
     ::setenv("WATCHDOG_USEC", "60000000", 1);
   }
-  ServiceManagerSocket& operator=(ServiceManagerSocket&&) = delete;
-  ~ServiceManagerSocket() {
-    ::unsetenv("NOTIFY_SOCKET");
-    ::unsetenv("WATCHDOG_USEC");
-  }
-
-  /// Returns whether a message has that text, of those that no earlier call has read.
-  bool hears(const std::string& text) {
-    std::array<char, 512> message;
-    for (;;) {
-      const ssize_t size = ::recv(socket_.get(), message.data(), message.size(), MSG_DONTWAIT);
-      if (size < 0) return false;
-      const std::string_view told(message.data(), static_cast<std::size_t>(size));
-      if (told.find(text) != std::string_view::npos) return true;
-    }
-  }
-
-  const support::TempDir folder_;
-  const std::string path_ = folder_.file("notify");
-  const core::Fd socket_;
-};
-
-class ServerAsService : ServiceManagerSocket, public ServerTest {
- protected:
+  /// Waits for a message with that text, of those that no earlier call has read.
   bool tells(const std::string& text) {
-    return eventually([&] { return hears(text); });
+    return eventually([&] {
+      std::string told;
+      do {
+        told = heard();
+      } while (!told.empty() && told.find(text) == std::string::npos);
+      return !told.empty();
+    });
   }
 };
 

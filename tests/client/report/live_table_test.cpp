@@ -8,26 +8,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/error.hpp"
 #include "core/fd.hpp"
+#include "tests/core/process/terminal.hpp"
 #include "tests/support/readable.hpp"
 
 namespace offload::client {
 namespace {
-
-/// Standard error, replaced by one end of something whose other end the test reads.
-class StandardError {
- public:
-  explicit StandardError(int replacement) : saved_(core::check_errno(::dup(STDERR_FILENO), "dup")) {
-    core::check_errno(::dup2(replacement, STDERR_FILENO), "dup2");
-  }
-  StandardError(const StandardError&) = delete;
-  StandardError& operator=(const StandardError&) = delete;
-  ~StandardError() { ::dup2(saved_.get(), STDERR_FILENO); }
-
- private:
-  core::Fd saved_;
-};
 
 /// Returns an interval from 1 s to 3 s.
 results::RunInterval second() {
@@ -53,15 +39,11 @@ std::string read_all(int fd) {
 }
 
 TEST(LiveTable, GrowsByALineASecondOnATerminal) {
-  const core::Fd terminal(::posix_openpt(O_RDWR | O_NOCTTY));
-  ASSERT_TRUE(terminal.valid());
-  ASSERT_EQ(::grantpt(terminal.get()), 0);
-  ASSERT_EQ(::unlockpt(terminal.get()), 0);
-  const core::Fd other(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY));
-  ASSERT_TRUE(other.valid());
+  const core::test::Terminal terminal;
+  ASSERT_TRUE(terminal.screen.valid());
   std::string shown;
   {
-    const StandardError replaced(other.get());
+    const core::test::Replaced replaced(STDERR_FILENO, terminal.screen.get());
     LiveTable(true).show({});
     LiveTable table(false);
     table.begin(std::chrono::seconds(10), true);
@@ -71,7 +53,7 @@ TEST(LiveTable, GrowsByALineASecondOnATerminal) {
     table.show(few);
     few.response_time_us->count = 0;
     table.show(few);
-    shown = read_all(terminal.get());
+    shown = read_all(terminal.user.get());
   }
   EXPECT_NE(shown.find("response p50 us"), std::string::npos) << shown;
   std::erase(shown, '\r');
@@ -88,7 +70,7 @@ TEST(LiveTable, IsNotShownElsewhere) {
   const core::Fd read_end(ends[0]);
   const core::Fd write_end(ends[1]);
   {
-    const StandardError replaced(write_end.get());
+    const core::test::Replaced replaced(STDERR_FILENO, write_end.get());
     LiveTable table(false);
     table.begin({}, true);
     table.show(second());
