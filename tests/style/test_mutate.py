@@ -70,6 +70,9 @@ int simulated(int seed) {
 int printed(int value) {
   return value - 8;
 }
+bool is_in_order(int a, int b, int c) {
+  return a < b && b < c && c < 9;
+}
 """
 NOT_COMPILED = "bool for_a_gpu() { return true; }\n"
 SIMULATION = """#include "tiny/tiny.hpp"
@@ -162,6 +165,8 @@ def test_what_does_not_compile_is_dropped_and_some_code_is_not_mutated(tree):
                    for text in ("static_assert", "comment", "value + 72", "value - 71", "value - 81", "array<", "kMost = "))
     assert not any("log_info" in mutant["before"] for mutant in mutants(tree))
     assert "for (int i = 0; i < 5; ++i) ;" in found
+    # As they are planted, although the texts of both fit there without parentheses.
+    assert "return value * (4 + 1);" in found and "return (a < b || b < c) && c < 9;" in found
 
 
 def test_the_simulation_and_process_tests_run_where_no_unit_test_fails(tree):
