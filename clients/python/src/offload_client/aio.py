@@ -10,7 +10,7 @@ from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Deque, Iterabl
                     Union)
 
 from .codec import MAX_MESSAGE_LENGTH, Payload, request_payload
-from .connection import Connection, Use
+from .connection import Connection, Use, connect_to_one
 from .errors import ConnectFailed, ConnectionLost, NotOwner, OffloadError, ResponseTimeout
 from .exchange import Iteration
 from .reconnection import Pauses, Repetition
@@ -139,25 +139,13 @@ class _Responses(AsyncIterator[bytes]):
 
 
 async def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """Tries each address of the name in turn, with a share of the time."""
     loop = asyncio.get_running_loop()
-    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    while True:
-        family, kind, protocol, _, address = addresses.pop(0)
-        try:
-            connected = socket.socket(family, kind, protocol)
-            try:
-                connected.setblocking(False)
-                await asyncio.wait_for(loop.sock_connect(connected, address),
-                                       deadline.wait(len(addresses) + 1))
-                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return connected
-            except BaseException:
-                connected.close()
-                raise
-        except (OSError, asyncio.TimeoutError):
-            if not addresses:
-                raise
+
+    async def connect(connected: socket.socket, address: Any, seconds: Optional[float]) -> None:
+        connected.setblocking(False)
+        await asyncio.wait_for(loop.sock_connect(connected, address), seconds)
+
+    return await connect_to_one(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), deadline, connect)
 
 
 async def _start_tls(connected: socket.socket, tls: ssl.SSLContext, name: str) -> ssl.SSLSocket:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Deque, Iterable, Iterator, Optional, Type
 
 from .codec import MAX_MESSAGE_LENGTH, Payload, request_payload
-from .connection import Connection
+from .connection import Connection, connect_to_one
 from .errors import ConnectFailed, ConnectionLost, OffloadError, ResponseTimeout
 from .exchange import Iteration
 from .settings import PORT, Deadline, Default, Timeout, limit, split_url
@@ -22,23 +22,19 @@ MOST_UNSENT = 1 << 20
 Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 
+async def _connect_waiting(connected: socket.socket, address: Any, seconds: Optional[float]) -> None:
+    connected.settimeout(seconds)
+    connected.connect(address)
+
+
 def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """Tries each address of the name in turn, with a share of the time."""
-    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    while True:
-        family, kind, protocol, _, address = addresses.pop(0)
-        try:
-            connected = socket.socket(family, kind, protocol)
-            try:
-                connected.settimeout(deadline.wait(len(addresses) + 1))
-                connected.connect(address)
-                return connected
-            except BaseException:
-                connected.close()
-                raise
-        except OSError:
-            if not addresses:
-                raise
+    steps = connect_to_one(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), deadline, _connect_waiting)
+    try:
+        while True:
+            steps.send(None)  # to the end, as nothing in it awaits a loop
+    except StopIteration as end:
+        connected: socket.socket = end.value
+        return connected
 
 
 class _Slot:
@@ -87,7 +83,6 @@ class Client:
             deadline = Deadline(connect_timeout)
             connected = _connect(host, port, deadline)
             try:
-                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if tls is not None:
                     connected.settimeout(deadline.wait())
                     connected = tls.wrap_socket(connected, server_hostname=server_name or host)

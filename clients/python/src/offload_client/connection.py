@@ -1,20 +1,43 @@
 """A connection as both clients have it: sends and receives what is possible, and never waits."""
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
 import ssl
 import threading
 from types import TracebackType
-from typing import Any, Dict, Generic, Optional, Type
+from typing import Any, Awaitable, Callable, Dict, Generic, List, Optional, Type
 
 from .errors import NotOwner, OffloadError
 from .exchange import AnySlot, Exchange
+from .settings import Deadline
 
 RECEIVE_SIZE = 256 << 10
 SEND_SIZE = 64 << 10
 NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+# Connects a socket to an address within a number of seconds; None: no limit.
+Connect = Callable[[socket.socket, Any, Optional[float]], Awaitable[None]]
+
+
+async def connect_to_one(addresses: List[Any], deadline: Deadline, connect: Connect) -> socket.socket:
+    """Tries each address of getaddrinfo() in turn, with a share of the time, and raises the last one's error."""
+    while True:
+        family, kind, protocol, _, address = addresses.pop(0)
+        try:
+            connected = socket.socket(family, kind, protocol)
+            try:
+                await connect(connected, address, deadline.wait(len(addresses) + 1))
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return connected
+            except BaseException:
+                connected.close()
+                raise
+        except (OSError, asyncio.TimeoutError):
+            if not addresses:
+                raise
 
 
 class Use:
