@@ -75,7 +75,14 @@ Server::Server(const Options& options, core::Signals& signals)
       metrics_(service_of_each_thread(options), options.stall_limit, needs_arrivals(options)),
       tls_(make_tls(options)),
       scheduler_(cpus_.size()) {
-  reload_.add([this] { return reread_options(); });
+  reload_.add([this] {
+    return cli::reread(options_, parse_options, kMayChange, [this](const Options& now) {
+      options_.worker_timeout = now.worker_timeout;
+      options_.request_timeout = now.request_timeout;
+      options_.shutdown_timeout = now.shutdown_timeout;
+      options_.slow_request = now.slow_request;
+    });
+  });
   reload_.add([this] {
     const cli::FileDigests files = cli::digests_of(reread_files(options_));
     const comch::Keyring readable(options_.comch_security.key_files);
@@ -334,25 +341,6 @@ void Server::on_events(std::uint32_t) {
   core::log_info("{}: shutting down; a second signal ends the server at once",
                  signal == SIGINT ? "SIGINT" : "SIGTERM");
   shutdown_requested_ = true;
-}
-
-cli::Reload::Change Server::reread_options() {
-  const cli::Configuration& before = options_.configuration;
-  const auto parsed = parse_options(before.argument_count, before.arguments);
-  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) {
-    throw core::Error(core::ErrorCode::invalid_value, leave->reason());
-  }
-  const auto& now = std::get<Options>(parsed);
-  auto changes = cli::described_changes(before, now.configuration, kMayChange);
-  const auto apply = [this, now] {
-    cli::take_changes(options_.configuration, now.configuration, kMayChange);
-    core::set_log_level(now.log.levels());
-    options_.worker_timeout = now.worker_timeout;
-    options_.request_timeout = now.request_timeout;
-    options_.shutdown_timeout = now.shutdown_timeout;
-    options_.slow_request = now.slow_request;
-  };
-  return {apply, std::move(changes)};
 }
 
 /// Options that cannot be reread stay as they are; after an error, all do.

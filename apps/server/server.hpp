@@ -52,7 +52,6 @@ class Server final : comch::ServerSession::Observer, progress::EventHandler {
   void set_expired(bool expired);
   void take_failures();
   void let_go();
-  [[nodiscard]] cli::Reload::Change reread_options();
   bool reload();
   telemetry::CommandResult run_command(const telemetry::AdminCommand& command);
   telemetry::CommandResult detach(const std::string& worker);

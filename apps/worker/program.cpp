@@ -50,7 +50,12 @@ Program::Program(const Options& options, core::Signals& signals)
     : signals_(&signals),
       options_(options),
       files_(cli::digests_of(options.comch_security.key_files)) {
-  reload_.add([this] { return reread_options(); });
+  reload_.add([this] {
+    return cli::reread(options_, parse_options, kMayChange, [this](const Options& now) {
+      options_.connect_timeout = now.connect_timeout;
+      options_.shutdown_timeout = now.shutdown_timeout;
+    });
+  });
   reload_.add([this] {
     std::vector<comch::Address> servers;  // each with separate keys, which belong to one thread
     for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -84,23 +89,6 @@ Program::Program(const Options& options, core::Signals& signals)
 
 Program::~Program() {
   engine_.unwatch(signals_->fd(), *this);
-}
-
-cli::Reload::Change Program::reread_options() {
-  const cli::Configuration& before = options_.configuration;
-  const auto parsed = parse_options(before.argument_count, before.arguments);
-  if (const auto* leave = std::get_if<cli::Leave>(&parsed)) {
-    throw core::Error(core::ErrorCode::invalid_value, leave->reason());
-  }
-  const auto& now = std::get<Options>(parsed);
-  auto changes = cli::described_changes(before, now.configuration, kMayChange);
-  const auto apply = [this, now] {
-    cli::take_changes(options_.configuration, now.configuration, kMayChange);
-    core::set_log_level(now.log.levels());
-    options_.connect_timeout = now.connect_timeout;
-    options_.shutdown_timeout = now.shutdown_timeout;
-  };
-  return {apply, std::move(changes)};
 }
 
 ExitStatus Program::run() {

@@ -48,7 +48,6 @@ class Program final : progress::EventHandler {
   };
 
   void on_events(std::uint32_t epoll_events) override;
-  [[nodiscard]] cli::Reload::Change reread_options();
   telemetry::CommandResult run_command(const telemetry::AdminCommand& command);
   void begin_to_leave();
   void start_workers();

@@ -5,7 +5,13 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
+
+#include "cli/configuration.hpp"
+#include "cli/leave.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
 
 namespace offload::cli {
 
@@ -30,6 +36,25 @@ class Reload {
  private:
   std::vector<Read> sources_;
 };
+
+/// Rereads a program's command line with the file of its configuration, for Reload. Of the
+/// settings, those of `names` may change: the log's levels do here, and `take(now)` takes the
+/// others into `options`, which outlive the Change. Throws Error.
+template <class Options, class Parse, class Take>
+Reload::Change reread(Options& options, Parse parse, const std::vector<std::string>& names,
+                      Take take) {
+  const auto parsed = parse(options.configuration.argument_count, options.configuration.arguments);
+  if (const auto* leave = std::get_if<Leave>(&parsed)) {
+    throw core::Error(core::ErrorCode::invalid_value, leave->reason());
+  }
+  const auto& now = std::get<Options>(parsed);
+  const auto apply = [&options, names, now, take] {
+    take_changes(options.configuration, now.configuration, names);
+    core::set_log_level(now.log.levels());
+    take(now);
+  };
+  return {apply, described_changes(options.configuration, now.configuration, names)};
+}
 
 /// Files by their paths, with a digest of the content of each.
 using FileDigests = std::map<std::string, std::size_t>;
