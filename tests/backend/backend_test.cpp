@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <functional>
 
 #include "core/error.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
+#include "tests/backend/backend_kinds.hpp"
 #include "tests/backend/served_channel.hpp"
 #include "tests/kernels/reference.hpp"
 #include "tests/support/thrown.hpp"
@@ -20,16 +20,8 @@ using namespace std::chrono_literals;
 using core::Clock;
 using kernels::ResponseStatus;
 using support::Bytes;
+using test::Kind;
 using test::ServedChannel;
-
-struct Kind {
-  const char* name;
-  std::function<std::unique_ptr<Backend>()> make;
-};
-
-std::ostream& operator<<(std::ostream& out, const Kind& kind) {
-  return out << kind.name;
-}
 
 Bytes expected(const std::string& service, const Bytes& request) {
   kernels::test::Octets octets;
@@ -38,23 +30,13 @@ Bytes expected(const std::string& service, const Bytes& request) {
       std::span<const std::uint8_t>(kernels::test::expected_response(service, octets))));
 }
 
-class Backends : public testing::TestWithParam<Kind> {
+class Backends : public test::BackendTest {
  protected:
-  void SetUp() override {
-    try {
-      backend_ = GetParam().make();
-    } catch (const core::Error& error) {
-      if (error.code() != core::ErrorCode::not_found &&
-          error.code() != core::ErrorCode::not_supported) {
-        throw;
-      }
-      GTEST_SKIP() << error.what();
-    }
-  }
   void TearDown() override {
     if (backend_) {
       EXPECT_NO_THROW(backend_->check());
       EXPECT_TRUE(backend_->stop(5s));
+      backend_.reset();
     }
   }
 
@@ -91,7 +73,6 @@ class Backends : public testing::TestWithParam<Kind> {
   }
 
   std::deque<ServedChannel> channels_;  // outlive the back end's use of them
-  std::unique_ptr<Backend> backend_;
 };
 
 TEST_P(Backends, HasAName) {

@@ -16,7 +16,6 @@
 #include "softcard/card/card.hpp"
 #include "tests/channel/channel_fixture.hpp"
 #include "tests/support/bytes.hpp"
-#include "tests/support/eventually.hpp"
 
 namespace offload::backend::test {
 
@@ -99,12 +98,7 @@ class PostedChannel {
   /// Returns the next response, if it is there, and frees its slot.
   std::optional<support::Bytes> take() { return server.take(); }
   /// Waits for the next response and returns it; nothing if it does not come within a bound.
-  std::optional<support::Bytes> await() {
-    std::optional<support::Bytes> response;
-    support::eventually([&] { return (response = take()).has_value(); },
-                        [] { std::this_thread::yield(); });
-    return response;
-  }
+  std::optional<support::Bytes> await() { return server.await(); }
 
  private:
   void end() {

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <optional>
 
-#include "backend/backend.hpp"
-#include "core/error.hpp"
+#include "tests/backend/backend_kinds.hpp"
 #include "tests/backend/posted_channel.hpp"
 
 /// Back ends that post their responses themselves, with each of them that can run here.
@@ -15,29 +13,14 @@ namespace {
 
 using namespace std::chrono_literals;
 using support::Bytes;
+using test::Kind;
 using test::PostedChannel;
 
-struct PostingKind {
-  const char* name;
-  std::function<std::unique_ptr<Backend>()> make;
-};
-
-std::ostream& operator<<(std::ostream& out, const PostingKind& kind) {
-  return out << kind.name;
-}
-
-class PostedResponses : public testing::TestWithParam<PostingKind> {
+class PostedResponses : public test::BackendTest {
  protected:
   void SetUp() override {
-    try {
-      backend_ = GetParam().make();
-    } catch (const core::Error& error) {
-      if (error.code() != core::ErrorCode::not_found &&
-          error.code() != core::ErrorCode::not_supported) {
-        throw;
-      }
-      GTEST_SKIP() << error.what();
-    }
+    BackendTest::SetUp();
+    if (!backend_) return;  // skipped
     EXPECT_TRUE(backend_->posts_responses());
   }
 
@@ -61,8 +44,6 @@ class PostedResponses : public testing::TestWithParam<PostingKind> {
       due.pop_front();
     }
   }
-
-  std::unique_ptr<Backend> backend_;
 };
 
 TEST_P(PostedResponses, OfAllSizes) {
@@ -130,13 +111,13 @@ TEST_P(PostedResponses, StopWhereTheQueueIsBroken) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, PostedResponses,
-                         testing::Values(PostingKind{"cpu", [] { return make_cpu_backend(50us); }},
-                                         PostingKind{"cuda",
-                                                     [] {
-                                                       CudaOptions options;
-                                                       options.idle_sleep = 20us;
-                                                       return make_cuda_backend(options);
-                                                     }}),
+                         testing::Values(Kind{"cpu", [] { return make_cpu_backend(50us); }},
+                                         Kind{"cuda",
+                                              [] {
+                                                CudaOptions options;
+                                                options.idle_sleep = 20us;
+                                                return make_cuda_backend(options);
+                                              }}),
                          testing::PrintToStringParamName());
 
 }  // namespace

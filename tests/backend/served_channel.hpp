@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "backend/backend.hpp"
 #include "channel/channel_memory.hpp"
 #include "tests/channel/channel_fixture.hpp"
 #include "tests/support/bytes.hpp"
-#include "tests/support/eventually.hpp"
 
 namespace offload::backend::test {
 
@@ -60,12 +58,7 @@ class ServedChannel {
   std::optional<support::Bytes> take() { return server.take(); }
 
   /// Waits for the next response and returns it; nothing if it does not come within a bound.
-  std::optional<support::Bytes> await() {
-    std::optional<support::Bytes> response;
-    support::eventually([&] { return (response = take()).has_value(); },
-                        [] { std::this_thread::yield(); });
-    return response;
-  }
+  std::optional<support::Bytes> await() { return server.await(); }
 
   channel::ChannelMemory channel_memory;
   channel::test::Server server;

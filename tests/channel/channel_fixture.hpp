@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <thread>
 
 #include "channel/channel_memory.hpp"
 #include "channel/requester.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/services.hpp"
 #include "tests/support/bytes.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace offload::channel::test {
 
@@ -65,6 +67,14 @@ class Server {
     EXPECT_TRUE(requester.release(*task).ok());
     requester.flush();
     return payload;
+  }
+
+  /// Waits for the next response and returns it; nothing if it does not come within a bound.
+  std::optional<support::Bytes> await() {
+    std::optional<support::Bytes> response;
+    support::eventually([&] { return (response = take()).has_value(); },
+                        [] { std::this_thread::yield(); });
+    return response;
   }
 
   void on_response(PostRecvTask& task) { received_.push_back(&task); }
