@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <utility>
 #include <vector>
@@ -7,6 +6,7 @@
 #include "channel/channel_memory.hpp"
 #include "channel/packets.hpp"
 #include "tests/channel/channel_fixture.hpp"
+#include "tests/support/readable.hpp"
 
 namespace offload::channel {
 namespace {
@@ -14,14 +14,10 @@ namespace {
 using kernels::Outcome;
 using kernels::ResponseStatus;
 using support::Bytes;
+using support::is_readable;
 using support::random_bytes;
 using support::reversed;
 using test::Ends;
-
-bool is_readable(int fd) {
-  pollfd watched{fd, POLLIN, 0};
-  return ::poll(&watched, 1, 0) == 1;
-}
 
 TEST(Requester, ARequestGoesOutAndItsResponseComesBack) {
   Ends ends(4, 1000);
@@ -294,12 +290,12 @@ TEST(Requester, FlushRingsAWorkerThatSleeps) {
   Ends ends(4, 64);
   Waiter waiter = ends.worker.waiter();
   ASSERT_TRUE(ends.server.post({}));
-  EXPECT_FALSE(is_readable(waiter.fd()));
+  EXPECT_FALSE(is_readable(waiter.fd(), 0));
   waiter.arm();
   ASSERT_TRUE(ends.server.requester.post({}, nullptr).ok());
-  EXPECT_FALSE(is_readable(waiter.fd()));
+  EXPECT_FALSE(is_readable(waiter.fd(), 0));
   ends.server.requester.flush();
-  EXPECT_TRUE(is_readable(waiter.fd()));
+  EXPECT_TRUE(is_readable(waiter.fd(), 0));
 }
 
 TEST(Requester, AWorkerThatRingsWakesAServerThatArmed) {
@@ -308,10 +304,10 @@ TEST(Requester, AWorkerThatRingsWakesAServerThatArmed) {
   requester.set_wakeup(Wakeup::doorbell);
   ASSERT_TRUE(ends.server.post({}));
   ends.worker.ringer().ring();
-  EXPECT_FALSE(is_readable(ends.memory.endpoint().waiter.fd()));
+  EXPECT_FALSE(is_readable(ends.memory.endpoint().waiter.fd(), 0));
   EXPECT_EQ(requester.arm(), core::Duration::max());
   ends.worker.ringer().ring();
-  EXPECT_TRUE(is_readable(ends.memory.endpoint().waiter.fd()));
+  EXPECT_TRUE(is_readable(ends.memory.endpoint().waiter.fd(), 0));
   requester.disarm();
   EXPECT_EQ(ends.worker.view().response_header().responses.armed, 0U);
 }

@@ -1,7 +1,6 @@
 #include "core/signals.hpp"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <array>
 #include <cerrno>
@@ -9,16 +8,14 @@
 #include <cstdlib>
 
 #include "core/process/signals_blocked.hpp"
+#include "tests/support/readable.hpp"
 
 namespace offload::core {
 namespace {
 
-// Each test runs in a separate process: a signal's mask and action belong to the process.
+using support::is_readable;
 
-bool is_readable(int fd, int milliseconds) {
-  pollfd watched{fd, POLLIN, 0};
-  return ::poll(&watched, 1, milliseconds) == 1;
-}
+// Each test runs in a separate process: a signal's mask and action belong to the process.
 
 bool killed_by_either(int status) {
   return WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM);

@@ -1,7 +1,6 @@
 #include "net/arrival.hpp"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -13,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/fd.hpp"
 #include "net/socket.hpp"
+#include "tests/support/readable.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::net {
@@ -32,10 +32,7 @@ class Arrival : public testing::Test {
     if (told) wait_for_first_arrival();
   }
 
-  static void wait(int fd) {
-    pollfd watched{fd, POLLIN, 0};
-    ASSERT_EQ(::poll(&watched, 1, 20'000), 1);
-  }
+  static void wait(int fd) { ASSERT_TRUE(support::is_readable(fd, 20'000)); }
   void send(char byte) { ASSERT_EQ(::send(client_.get(), &byte, 1, 0), 1); }
   /// Reads all that is there.
   WallTime receive(ssize_t expected) {

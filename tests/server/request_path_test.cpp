@@ -1,7 +1,6 @@
 #include "apps/server/request_path.hpp"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <ostream>
 #include <span>
@@ -11,6 +10,7 @@
 #include "tests/server/fixtures/request_path_fixture.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/log_capture.hpp"
+#include "tests/support/readable.hpp"
 
 namespace offload::server {
 namespace {
@@ -199,10 +199,7 @@ TEST_F(RequestPathTest, ARoundWakesTheWorkerForWhatWasPosted) {
   open(4);
   Peer& peer = connect();
   channel::Waiter waiter = worker_->waiter();
-  const auto rung = [&] {
-    pollfd watched{waiter.fd(), POLLIN, 0};
-    return ::poll(&watched, 1, 0) == 1;
-  };
+  const auto rung = [&] { return support::is_readable(waiter.fd(), 0); };
   waiter.arm();
   turn();
   EXPECT_FALSE(rung());
