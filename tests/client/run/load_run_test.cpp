@@ -1,72 +1,26 @@
 #include "apps/client/run/load_run.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
+#include <unistd.h>
 
-#include <atomic>
-#include <memory>
+#include <csignal>
+#include <cstdlib>
 #include <new>
-#include <thread>
-#include <vector>
+#include <string>
 
-#include "net/socket.hpp"
-#include "tests/client/load/load_fixture.hpp"
+#include "tests/client/run/reversing_server.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace offload::client {
 namespace {
 
-/// A server that answers every request with its bytes reversed; with `wrong`, the first one
-/// wrongly.
-class ReversingServer {
- public:
-  explicit ReversingServer(bool wrong = false)
-      : wrong_(wrong),
-        listener_(net::listen_tcp(net::resolve("127.0.0.1", 0).front(), 64)),
-        thread_([this] { run(); }) {}
-  ReversingServer(const ReversingServer&) = delete;
-  ReversingServer& operator=(const ReversingServer&) = delete;
-  ~ReversingServer() { ended_ = true; }
-
-  [[nodiscard]] std::uint16_t port() const { return net::local_address(listener_.get()).port(); }
-
- private:
-  void run() {
-    std::vector<FakeServer> connections;
-    while (!ended_) {
-      pollfd watched{listener_.get(), POLLIN, 0};
-      if (::poll(&watched, 1, 1) == 1) {
-        connections.emplace_back(core::Fd(::accept(listener_.get(), nullptr, nullptr)));
-      }
-      for (FakeServer& connection : connections) answer(connection);
-    }
-  }
-
-  void answer(FakeServer& connection) {
-    while (connection.has_unread() || connection.read_more(std::chrono::milliseconds(0))) {
-      Bytes response = reversed(connection.read_request());
-      if (response.empty()) return;  // the client is gone
-      if (std::exchange(wrong_, false)) response.front() ^= std::byte{1};
-      if (!connection.write(protocol::make_frame(MessageId::client_response, response))) return;
-    }
-  }
-
-  bool wrong_;
-  core::Fd listener_;
-  std::atomic<bool> ended_{false};
-  std::jthread thread_;
-};
-
 Options options_for(const ReversingServer& server) {
-  Options options;
-  options.server_address = "127.0.0.1";
-  options.server_port = server.port();
+  Options options = options_for_port(server.port());
   options.thread_count = 2;
   options.connections = 3;
   options.iteration_count = 20;
-  options.max_concurrent_messages = 4;
-  options.response_timeout = kBound;
   return options;
 }
 
@@ -98,7 +52,7 @@ TEST(LoadRun, RandomRequestsAreCheckedAgainstTheService) {
 }
 
 TEST(LoadRun, AFaultOfOneThreadStopsAll) {
-  const ReversingServer server(true);
+  const ReversingServer server(0);
   core::Signals signals;
   Options options = options_for(server);
   options.iteration_count = 1'000'000'000'000;
@@ -125,7 +79,7 @@ TEST(LoadRun, WhatFailsBeforeTheStartEndsTheThreads) {
 }
 
 TEST(LoadRun, AWrongResponseIsAnAnswer) {
-  const ReversingServer server(true);
+  const ReversingServer server(0);
   core::Signals signals;
   Options options = options_for(server);
   options.count_errors = true;
@@ -136,7 +90,7 @@ TEST(LoadRun, AWrongResponseIsAnAnswer) {
 }
 
 TEST(LoadRun, ErrorsOfTheWarmUpCount) {
-  const ReversingServer server(true);
+  const ReversingServer server(0);
   core::Signals signals;
   Options options = options_for(server);
   options.count_errors = true;
@@ -184,6 +138,92 @@ TEST(LoadRun, WithoutAServerItThrows) {
   options.server_port = net::local_address(bound.get()).port();
   options.connect_timeout = std::chrono::milliseconds(20);
   EXPECT_EQ(support::thrown_by([&] { run(options, signals); }).code(), core::ErrorCode::timed_out);
+}
+
+TEST(LoadRun, WhatIsNeverAnsweredIsCounted) {
+  ReversingServer server;
+  server.set_silent(true);
+  core::Signals signals;
+  Options options = options_for(server);
+  options.iteration_count = 3;
+  options.count_errors = true;
+  options.response_timeout = std::chrono::milliseconds(50);
+  const RunResult result = run(options, signals);
+  EXPECT_EQ(result.total->sent, 18U);
+  EXPECT_EQ(result.unanswered, 18U);
+  EXPECT_EQ(result.total->errors.of(ErrorKind::time_out), 18U);
+  EXPECT_EQ(result.faults.size(), 2U);  // the first of each thread
+}
+
+TEST(LoadRun, TheContentOfAFileIsTheRequest) {
+  const ReversingServer server;
+  core::Signals signals;
+  const support::TempDir directory;
+  directory.write("content", "seven b");
+  Options options = options_for(server);
+  options.payload = *Payload::parse("file:" + directory.file("content"));
+  const RunResult result = run(options, signals);
+  EXPECT_TRUE(result.faults.empty()) << result.faults.front();
+  EXPECT_EQ(result.total->tx_bytes, 120U * (protocol::kFrameHeaderSize + 7));
+}
+
+TEST(LoadRun, ItBeginsAtTheTimeSaid) {
+  const ReversingServer server;
+  core::Signals signals;
+  Options options = options_for(server);
+  const support::LogCapture log;
+  const auto unix_now = [] {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  options.start_at = unix_now() + 0.25;
+  EXPECT_GE(run(options, signals).started_at_unix_s, *options.start_at);
+  EXPECT_TRUE(log.has("6 connected to 127.0.0.1 port " + std::to_string(server.port()) + "\n"));
+  options.start_at = unix_now() - 100;
+  EXPECT_GE(run(options, signals).started_at_unix_s, *options.start_at + 100);
+  EXPECT_TRUE(log.has("warning: begun 100."));
+}
+
+/// Runs `options` in this process, which ends with status 0 if `check` holds. The signal comes when
+/// the connections are there.
+template <class Check>
+[[noreturn]] void run_and_interrupt(bool at_start, const Check& check) {
+  core::Signals signals;
+  const ReversingServer server;
+  Options options = options_for(server);
+  options.iteration_count = 1'000'000'000'000;
+  if (!at_start) options.start_at = 4e9;
+  RunObserver observer;
+  const auto interrupt = [] { ::kill(::getpid(), SIGTERM); };
+  if (at_start) observer.on_start = interrupt;
+  int intervals = 0;
+  if (!at_start) {
+    observer.on_interval = [&](const Interval&) {
+      if (intervals++ == 0) interrupt();
+    };
+  }
+  const Load load(options, signals);
+  const RunResult result =
+      run_load(options, {options.rate, options.max_concurrent_messages}, load, signals, observer);
+  std::_Exit(result.interrupted && result.faults.empty() &&
+                     result.verdict.text == "there is no verdict: a signal ended the run" &&
+                     check(result)
+                 ? 0
+                 : 1);
+}
+
+TEST(LoadRunDeathTest, ASignalEndsTheRun) {
+  EXPECT_EXIT(run_and_interrupt(true,
+                                [](const RunResult& result) {
+                                  return result.total->answered == result.total->sent;
+                                }),
+              testing::ExitedWithCode(0), "");
+}
+
+TEST(LoadRunDeathTest, ASignalEndsTheWaitForTheStart) {
+  EXPECT_EXIT(
+      run_and_interrupt(false, [](const RunResult& result) { return result.total->sent == 0; }),
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
