@@ -78,6 +78,8 @@ TEST(Answers, JsonHasTheSentenceAndTheStatus) {
   EXPECT_EQ(json["program"], "offload-bench");
   EXPECT_EQ(json["sentence"], "3.1 % slower (2.5 to 3.9)");
   EXPECT_EQ(json["exit_status"], 1);
+  EXPECT_EQ(json["format"], 1);
+  EXPECT_EQ(json["loads"][0]["compare"]["confidence"], 0.95);
   const auto& figure = json["loads"][0]["compare"]["figures"]["p25"];
   EXPECT_EQ(figure["decides"], true);
   EXPECT_TRUE(figure["low"].is_null());
