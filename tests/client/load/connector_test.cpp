@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/support/readable.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -51,6 +52,7 @@ TEST(Connector, ConnectsToAServerThatListens) {
 
 TEST(Connector, TriesAgainUntilTheServerListens) {
   const core::Signals signals;
+  const support::LogCapture log;
   const Port port;
   const std::jthread server([&] {
     std::this_thread::sleep_for(50ms);
@@ -61,6 +63,23 @@ TEST(Connector, TriesAgainUntilTheServerListens) {
   Connector connector(target, begin + kBound, signals);
   EXPECT_TRUE(connector.connect().valid());
   EXPECT_GE(Clock::now() - begin, 50ms);
+  EXPECT_EQ(log.text(), "info: waiting for the server: cannot connect to 127.0.0.1:" +
+                            std::to_string(port.number()) + ": Connection refused\n");
+}
+
+TEST(Connector, TriesEachAddress) {
+  const core::Signals signals;
+  const Port silent;
+  const Port port;
+  port.listen();
+  Target target = target_of(silent.number());
+  target.addresses.push_back(target_of(port.number()).addresses.front());
+  Connector connector(target, Clock::now() + kBound, signals);
+  const net::Stream stream = connector.connect();
+  ASSERT_TRUE(stream.valid());
+  EXPECT_EQ(net::peer_address(stream.fd()).port(), port.number());
+  EXPECT_EQ(connector.address(), 1U);
+  EXPECT_EQ(connector.times().count(), 1U);
 }
 
 TEST(Connector, GivesUpAtItsDeadlineWithTheLastReason) {
@@ -91,6 +110,7 @@ const std::string kNoName(64, 'x');
 
 TEST(ResolveBy, GivesUpAtItsDeadlineWithTheLastReason) {
   const core::Signals signals;
+  const support::LogCapture log;
   const auto begin = Clock::now();
   const auto error =
       support::thrown_by([&] { (void)resolve_by(begin + 100ms, kNoName, 1, signals); });
@@ -98,6 +118,9 @@ TEST(ResolveBy, GivesUpAtItsDeadlineWithTheLastReason) {
   EXPECT_NE(std::string(error.what()).find("cannot resolve"), std::string::npos);
   EXPECT_NE(std::string(error.what()).find("(--connect-timeout is over)"), std::string::npos);
   EXPECT_GE(Clock::now() - begin, 100ms);
+  const std::string waiting = "info: waiting for the server: ";
+  EXPECT_EQ(log.text().find(waiting), 0U) << log.text();
+  EXPECT_EQ(log.text().rfind(waiting), 0U) << "told once";
 }
 
 TEST(ResolveBy, AsksOnceWhateverTheDeadline) {

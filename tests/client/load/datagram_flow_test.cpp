@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <type_traits>
 
 #include "core/error.hpp"
 #include "tests/client/load/load_fixture.hpp"
@@ -30,6 +31,7 @@ class FakeDatagramWorker {
                       "bind");
   }
 
+  void close() { socket_.reset(); }
   [[nodiscard]] net::SocketAddress address() const { return net::local_address(socket_.get()); }
 
   /// Returns the next request; none within a second is a failure.
@@ -73,7 +75,8 @@ class FakeDatagramWorker {
 
 /// Runs a plan against a worker whose behaviour is `serve`.
 template <class Serve>
-std::unique_ptr<Seen> run_datagrams(LoadPlan plan, const RequestPool& pool, const Serve& serve) {
+std::unique_ptr<Seen> run_datagrams(LoadPlan plan, const RequestPool& pool, const Serve& serve,
+                                    RequestLog* log = nullptr) {
   plan.udp = true;
   FakeDatagramWorker worker;
   const Target target{{worker.address()}, {}};
@@ -82,9 +85,13 @@ std::unique_ptr<Seen> run_datagrams(LoadPlan plan, const RequestPool& pool, cons
   sockets.emplace_back(
       open_datagram_socket(worker.address(), pool.longest_frame(), plan.max_in_flight));
   LoadThread load(0, 0, std::move(sockets), plan,
-                  {.pool = pool, .target = target, .control = control});
+                  {.pool = pool, .target = target, .control = control, .log = log});
   std::jthread thread([&] { load.run(core::Clock::now()); });
-  serve(worker);
+  if constexpr (std::is_invocable_v<Serve, FakeDatagramWorker&, RunControl&>) {
+    serve(worker, control);
+  } else {
+    serve(worker);
+  }
   thread.join();
   return seen_by(load);
 }
@@ -109,6 +116,7 @@ TEST(DatagramFlow, AnswersInAnyOrder) {
   EXPECT_EQ(seen->total.valid, 400U);
   EXPECT_EQ(seen->total.lost + seen->total.duplicates + seen->total.late_answers, 0U);
   EXPECT_EQ(seen->total.tx_bytes, 400U * 60);
+  expect_in_flight_as_served(seen->total);
   EXPECT_EQ(seen->total.rx_bytes, 400U * 60);
 }
 
@@ -257,11 +265,130 @@ TEST(DatagramFlow, WhatBecomesDueBesideAnUnsentBatchIsSentInItsTurn) {
 }
 
 TEST(DatagramFlow, ARequestThatDoesNotFitIsRefusedAtOnce) {
-  const FakeDatagramWorker worker;  // loopback has an MTU of 65,536
-  EXPECT_TRUE(open_datagram_socket(worker.address(), 65'480, 1).valid());
-  EXPECT_EQ(
-      support::thrown_by([&] { (void)open_datagram_socket(worker.address(), 80'000, 1); }).code(),
-      core::ErrorCode::invalid_value);
+  const FakeDatagramWorker worker;  // loopback has an MTU of 65,536, of which IP allows 65,535
+  constexpr std::size_t kMost = 65'535 - 28 - protocol::kSequenceSize;  // frame's header included
+  const core::Fd socket = open_datagram_socket(worker.address(), kMost, 1);
+  int discovery = -1;
+  socklen_t size = sizeof discovery;
+  ASSERT_EQ(::getsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &discovery, &size), 0);
+  EXPECT_EQ(discovery, IP_PMTUDISC_DO);  // it sends no fragments
+  const auto error =
+      support::thrown_by([&] { (void)open_datagram_socket(worker.address(), kMost + 1, 1); });
+  EXPECT_EQ(error.code(), core::ErrorCode::invalid_value);
+  EXPECT_EQ(error.what(), "a request of 65488 bytes does not fit in a datagram to " +
+                              worker.address().to_string() +
+                              ": at most 65487 are allowed with the MTU of 65535");
+}
+
+TEST(DatagramFlow, ThereIsRoomForOneByteMoreOfEachDatagram) {
+  EXPECT_EQ(DatagramFlow::receive_room(1000), 32U * (20 + 1000 + 1));
+  EXPECT_EQ(DatagramFlow::receive_room(0), 32U * (20 + protocol::kErrorFrameRoom + 1));
+}
+
+TEST(DatagramFlow, TheLastRepeatIsFollowedByTheLoss) {
+  const auto pool = hello_pool();
+  LoadPlan plan = counting_plan(2, 1, 100ms);
+  plan.retries = 2;
+  RequestLog log;
+  const auto seen = run_datagrams(
+      plan, pool,
+      [](FakeDatagramWorker& worker) {
+        const Asked lost = worker.read();
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(worker.read().sequence, lost.sequence);
+        const Asked next = worker.read();
+        EXPECT_NE(next.sequence, lost.sequence);
+        worker.answer(next);
+      },
+      &log);
+  EXPECT_EQ(seen->total.lost, 1U);
+  EXPECT_EQ(seen->total.valid, 1U);
+  EXPECT_EQ(seen->total.sent_again, 2U);
+  EXPECT_EQ(seen->fault.rfind("thread 0, request 0: no answer for 0.", 0), 0U) << seen->fault;
+  EXPECT_GE(seen->total.in_flight_ns, 300e6);
+  const auto chunks = log.take();
+  ASSERT_EQ(chunks.size(), 1U);
+  ASSERT_EQ(chunks[0].size(), 2U);
+  EXPECT_EQ(chunks[0][0].error, ErrorKind::time_out);
+  EXPECT_GE(chunks[0][0].done - chunks[0][0].sent, 300ms);
+  EXPECT_FALSE(chunks[0][1].error);
+}
+
+// Each of the last 64 requests of a slot is known to be lost or not.
+TEST(DatagramFlow, EachLostRequestMayComeLate) {
+  const auto pool = hello_pool();
+  const auto seen = run_datagrams(counting_plan(4, 1, 100ms), pool, [](FakeDatagramWorker& worker) {
+    const Asked first = worker.read();
+    const Asked second = worker.read();
+    const Asked third = worker.read();
+    worker.answer(third);
+    const Asked last = worker.read();
+    worker.answer(first);
+    worker.answer(second);
+    worker.answer(first);
+    worker.answer(third);
+    worker.answer(last);
+  });
+  EXPECT_EQ(seen->total.lost, 2U);
+  EXPECT_EQ(seen->total.late_answers, 2U);
+  EXPECT_EQ(seen->total.duplicates, 2U);
+  EXPECT_EQ(seen->total.valid, 2U);
+}
+
+TEST(DatagramFlow, APortThatNobodyHasIsAnError) {
+  const auto pool = hello_pool();
+  LoadPlan plan = plan_of(5, 1);
+  plan.response_timeout = 30ms;
+  plan.retries = 1000;
+  const auto close = [](FakeDatagramWorker& worker) { worker.close(); };
+  const auto seen = run_datagrams(plan, pool, close);
+  EXPECT_EQ(seen->fault, "thread 0, request 1: sending failed: Connection refused");
+  EXPECT_EQ(seen->total.errors.of(ErrorKind::refused), 1U);
+  EXPECT_EQ(seen->total.errors.total(), 1U);
+
+  plan = counting_plan(3, 1, 30ms);
+  plan.retries = 1;
+  const auto counted = run_datagrams(plan, pool, close);
+  EXPECT_EQ(counted->total.lost, 3U);
+  EXPECT_EQ(counted->total.errors.of(ErrorKind::time_out), 3U);
+  EXPECT_EQ(counted->total.errors.total(), 3U);
+  EXPECT_NE(counted->fault.find(", sending failed (Connection refused)"), std::string::npos)
+      << counted->fault;
+}
+
+TEST(DatagramFlow, AfterAStopWhatIsInFlightIsAwaitedAndLogged) {
+  const auto pool = hello_pool();
+  RequestLog log;
+  const auto seen = run_datagrams(
+      plan_of(1000, 3), pool,
+      [](FakeDatagramWorker& worker, RunControl& control) {
+        const Asked first = worker.read();
+        worker.read();
+        worker.read();
+        control.stop();
+        worker.answer(first);
+      },
+      &log);
+  EXPECT_EQ(seen->fault, "");
+  EXPECT_EQ(seen->total.valid, 1U);
+  EXPECT_EQ(seen->total.sent - seen->total.answered, log.take().at(0).size() - 1);
+}
+
+TEST(DatagramFlow, ADurationEndsTheSending) {
+  const auto pool = hello_pool();
+  LoadPlan plan = plan_of(0, 2);
+  plan.duration = 20ms;
+  const auto seen = run_datagrams(plan, pool, [](FakeDatagramWorker& worker) {
+    const Asked first = worker.read();
+    const Asked second = worker.read();
+    std::this_thread::sleep_for(100ms);
+    worker.answer(first);
+    worker.answer(second);
+  });
+  EXPECT_EQ(seen->total.valid, 2U);
+  EXPECT_EQ(seen->total.sent, 2U);
+  EXPECT_EQ(seen->total.valid_after_end, 2U);
+  EXPECT_EQ(seen->total.rx_bytes_after_end, 50U);
+  expect_in_flight_as_served(seen->total);
 }
 
 }  // namespace

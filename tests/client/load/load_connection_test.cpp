@@ -21,6 +21,7 @@ TEST(LoadConnection, AllAnswered) {
   EXPECT_EQ(result.tx_bytes, 52'000U);
   EXPECT_EQ(result.rx_bytes, 52'000U);
   EXPECT_EQ(result.service.count(), 1000U);
+  expect_in_flight_as_served(result);
 }
 
 TEST(LoadConnection, ResponsesOneByteAtATime) {
@@ -191,6 +192,104 @@ TEST(LoadConnection, SilenceIsAnError) {
   EXPECT_EQ(running.fault().rfind("thread 7, request 1: no response for 0.0", 0), 0U)
       << running.fault();
   EXPECT_NE(running.fault().find("4 requests unanswered"), std::string::npos) << running.fault();
+}
+
+/// Runs `requests` in the order of `pool`, and expects them so.
+void expect_in_order(const RequestPool& pool, std::uint32_t requests) {
+  LoadPlan plan = plan_of(requests, 3);
+  plan.in_order = true;
+  RunningLoad running(plan, pool);
+  for (std::uint32_t i = 0; i < requests; ++i) {
+    const auto frame = pool.frames(i % pool.size(), 1).subspan(protocol::kFrameHeaderSize);
+    const Bytes request = running.server().read_request();
+    ASSERT_EQ(request, Bytes(frame.begin(), frame.end())) << i;
+    running.server().respond(reversed(request));
+  }
+  EXPECT_EQ(running.fault(), "");
+  EXPECT_EQ(running.finish().valid, requests);
+}
+
+// After the last request of the pool comes the first, also within a window.
+TEST(LoadConnection, RequestsInOrder) {
+  expect_in_order(random_pool(20, Service::reverse), 600);
+  const auto mixed = RequestPool::of_sizes({{16, 1}, {40, 1}}, {}, Service::reverse);
+  expect_in_order(mixed, mixed.size() + 20);
+}
+
+TEST(LoadConnection, SlotsThatThinkAreNotInTheWindow) {
+  const auto pool = hello_pool();
+  LoadPlan plan = plan_of(8, 4);
+  plan.think = 10 * kBound;
+  RunningLoad running(plan, pool);
+  Bytes olleh;
+  for (int i = 0; i < 4; ++i) olleh = reversed(running.server().read_request());
+  for (int i = 0; i < 4; ++i) {
+    running.server().respond(olleh);
+    EXPECT_FALSE(running.server().read_more(20ms));
+  }
+  running.control().stop();  // nothing is in flight: it ends at once
+  EXPECT_EQ(running.finish().valid, 4U);
+  EXPECT_EQ(running.finish().sent, 4U);
+}
+
+TEST(LoadConnection, ItEndsByTimeWhileItThinks) {
+  const auto pool = hello_pool();
+  LoadPlan plan = plan_of(0, 1);
+  plan.duration = 50ms;
+  plan.think = 10 * kBound;
+  RunningLoad running(plan, pool);
+  running.server().respond(reversed(running.server().read_request()));
+  EXPECT_EQ(running.finish().valid, 1U);
+  EXPECT_EQ(running.fault(), "");
+}
+
+TEST(LoadConnection, ACloseWithoutAnyDataAsksForThePort) {
+  const auto pool = hello_pool();
+  RunningLoad running(plan_of(3, 1), pool);
+  running.server().read_request();
+  running.server().close();
+  EXPECT_EQ(running.fault(),
+            "thread 7, request 0: the server closed the connection; 1 requests unanswered, and it "
+            "never sent anything: is this the port for clients?");
+}
+
+// The second response came with the first, and is not looked at.
+TEST(LoadConnection, TheFirstLateResponseEndsIt) {
+  const auto pool = random_pool(16, Service::echo);
+  LoadPlan plan = plan_of(2, 2);
+  plan.deadline = 1ms;
+  RunningLoad running(plan, pool);
+  auto both = protocol::make_frame(MessageId::client_response, running.server().read_request());
+  const auto second =
+      protocol::make_frame(MessageId::client_response, running.server().read_request());
+  both.insert(both.end(), second.begin(), second.end());
+  std::this_thread::sleep_for(10ms);
+  ASSERT_TRUE(running.server().write(both));
+  const auto& result = running.finish();
+  EXPECT_EQ(running.fault(), "thread 7, request 0: the response came after --deadline");
+  EXPECT_EQ(result.errors.of(ErrorKind::late), 1U);
+  EXPECT_EQ(result.answered, 1U);
+  EXPECT_EQ(result.valid, 0U);
+}
+
+TEST(LoadConnection, WhatIsInFlightAtTheEndIsLogged) {
+  const auto pool = hello_pool();
+  const Target nobody;
+  RequestLog log;
+  RunningLoad running(plan_of(10, 3), pool, nobody, &log);
+  running.server().respond(reversed(running.server().read_request()));
+  for (int i = 0; i < 3; ++i) running.server().read_request();
+  running.control().stop();
+  running.finish();
+  const auto chunks = log.take();
+  ASSERT_EQ(chunks.size(), 1U);
+  ASSERT_EQ(chunks[0].size(), 4U);
+  EXPECT_FALSE(chunks[0][0].error);
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(chunks[0][i].error, ErrorKind::unanswered);
+    EXPECT_EQ(chunks[0][i].connection, 7U);
+    EXPECT_GE(chunks[0][i].done - chunks[0][i].sent, 1s);  // as long as it waits after a stop
+  }
 }
 
 }  // namespace

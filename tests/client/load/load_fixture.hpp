@@ -60,6 +60,13 @@ inline std::unique_ptr<Seen> seen_by(LoadThread& load) {
   return seen;
 }
 
+/// Expects that the integral of requests in flight is the sum of the service times, as it is if all
+/// requests had right responses.
+inline void expect_in_flight_as_served(const Interval& total) {
+  const double served = static_cast<double>(total.service.count()) * total.service.mean().count();
+  EXPECT_NEAR(total.in_flight_ns / served, 1, 0.01);
+}
+
 /// The server's end of a connection, which the test controls.
 class FakeServer {
  public:

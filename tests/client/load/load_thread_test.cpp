@@ -157,18 +157,21 @@ TEST(LoadThread, WithADurationItEndsByTime) {
 
 TEST(LoadThread, WhatIsAnsweredAfterTheEndIsKnown) {
   const auto pool = hello_pool();
-  auto plan = plan_of(0, 4);
-  plan.duration = 20ms;
-  RunningLoad running(plan, pool);
-  Bytes olleh;
-  for (int i = 0; i < 4; ++i) olleh = reversed(running.server().read_request());
-  std::this_thread::sleep_for(100ms);
-  for (int i = 0; i < 4; ++i) running.server().respond(olleh);
-  const auto& result = running.finish();
-  EXPECT_EQ(result.answered, 4U);
-  EXPECT_EQ(result.answered_after_end, 4U);
-  EXPECT_EQ(result.valid_after_end, 4U);
-  EXPECT_EQ(result.rx_bytes_after_end, result.rx_bytes);
+  for (const std::uint32_t window : {1U, 4U}) {
+    auto plan = plan_of(0, window);
+    plan.duration = 20ms;
+    RunningLoad running(plan, pool);
+    Bytes olleh;
+    for (std::uint32_t i = 0; i < window; ++i) olleh = reversed(running.server().read_request());
+    std::this_thread::sleep_for(100ms);
+    for (std::uint32_t i = 0; i < window; ++i) running.server().respond(olleh);
+    const auto& result = running.finish();
+    EXPECT_EQ(result.answered, window);
+    EXPECT_EQ(result.answered_after_end, window);
+    EXPECT_EQ(result.valid_after_end, window);
+    EXPECT_EQ(result.rx_bytes_after_end, result.rx_bytes);
+    expect_in_flight_as_served(result);
+  }
 }
 
 }  // namespace

@@ -89,6 +89,10 @@ TEST_F(LostConnection, ARefusalCostsOnlyItsRequest) {
   answer(running.server(), 1);
   EXPECT_EQ(running.finish().valid, 2U);
   EXPECT_EQ(running.finish().errors.of(kind_of(protocol::Refusal::worker_unavailable)), 1U);
+  EXPECT_EQ(running.finish().rx_bytes, 2 * (protocol::kFrameHeaderSize + 40) +
+                                           protocol::kFrameHeaderSize +
+                                           running.finish().rx_error_bytes);
+  EXPECT_GT(running.finish().rx_error_bytes, 0U);
 }
 
 // A refusal that ends the connection is the reason for the close, which is not counted again.
@@ -190,6 +194,70 @@ TEST_F(LostConnection, AResponseAfterTheDeadlineIsAnError) {
   EXPECT_EQ(seen.valid + seen.errors.of(ErrorKind::late), 3U);
   EXPECT_EQ(seen.service.count(), 3U);  // its latency is one like others
   EXPECT_EQ(seen.answered, 3U);
+}
+
+TEST_F(LostConnection, WhatIsLostWasInFlightUntilThen) {
+  RunningLoad running(counting(4, 4), pool_, target_);
+  for (int i = 0; i < 4; ++i) running.server().read_request();
+  std::this_thread::sleep_for(40ms);
+  running.server().close();
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.errors.of(ErrorKind::closed), 4U);
+  EXPECT_GE(seen.in_flight_ns, 4 * 40e6);
+}
+
+TEST_F(LostConnection, ASlotMayThinkWhileThereIsNoConnection) {
+  auto plan = counting(3, 1);
+  plan.think = 30ms;
+  listener_.reset();
+  core::Fd later = net::bind_tcp(target_.addresses.front());
+  RunningLoad running(plan, pool_, target_);
+  answer(running.server(), 1);
+  running.server().close();
+  std::this_thread::sleep_for(60ms);
+  net::start_listening(later.get(), 8);
+  listener_ = std::move(later);
+  FakeServer again = accept();
+  answer(again, 2);
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.valid, 3U);
+  EXPECT_EQ(seen.sent, 3U);
+  EXPECT_EQ(seen.errors.of(ErrorKind::closed), 1U);
+  EXPECT_EQ(seen.errors.total(), 1U + seen.errors.of(ErrorKind::refused));
+}
+
+// With nothing in flight, too, a refusal is the reason for the close after it.
+TEST_F(LostConnection, ARefusalWithoutARequestIsTheReasonForTheClose) {
+  auto plan = counting(2, 1);
+  plan.think = 300ms;
+  RunningLoad running(plan, pool_, target_);
+  answer(running.server(), 1);
+  const auto refusal = protocol::make_error_frame(protocol::Refusal::shutting_down, "");
+  ASSERT_TRUE(running.server().write(refusal));
+  running.server().close();
+  FakeServer again = accept();
+  answer(again, 1);
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.valid, 2U);
+  EXPECT_EQ(seen.errors.of(kind_of(protocol::Refusal::shutting_down)), 1U);
+  EXPECT_EQ(seen.errors.total(), 1U);
+  EXPECT_EQ(seen.rx_error_bytes, refusal.size());
+}
+
+// The rest of a request that was sent in part does not come on the next connection.
+TEST_F(LostConnection, TheNextConnectionBeginsWithAWholeRequest) {
+  const auto pool = random_pool(std::size_t{3} << 20, Service::echo);
+  RunningLoad running(counting(3, 2), pool, target_);
+  ASSERT_TRUE(running.server().read_more(kBound));
+  running.server().close();
+  FakeServer again = accept();
+  for (int i = 0; i < 2; ++i) {
+    const Bytes request = again.read_request();
+    ASSERT_EQ(request.size(), std::size_t{3} << 20);
+    again.respond(request);
+  }
+  EXPECT_EQ(running.finish().valid, 2U);
+  EXPECT_EQ(running.finish().errors.total(), 1U);
 }
 
 }  // namespace
