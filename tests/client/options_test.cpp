@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,6 +93,31 @@ TEST(ClientOptions, OpenLoops) {
   EXPECT_TRUE(accepted({"--schedule", "file"}).is_open_loop());
   EXPECT_TRUE(accepted({"--scan", "rate=1,2"}).is_open_loop());
   EXPECT_FALSE(accepted({"--scan", "depth=1,2"}).is_open_loop());
+}
+
+TEST(ClientOptions, StepsOfTheRate) {
+  const auto options = accepted({"--rate", "10k:5s,20k:15s"});
+  ASSERT_EQ(options.rate_steps.size(), 2U);
+  EXPECT_EQ(options.rate_steps[0].rate, 10e3);
+  EXPECT_EQ(options.rate_steps[0].length, 5s);
+  EXPECT_EQ(options.rate_steps[1].rate, 20e3);
+  EXPECT_EQ(options.rate_steps[1].length, 15s);
+  EXPECT_EQ(options.rate, 17.5e3);
+  EXPECT_EQ(options.duration, 20s);
+  EXPECT_EQ(options.rate_steps_text, "10k:5s,20k:15s");
+  EXPECT_TRUE(accepted({"--rate", "10k"}).rate_steps.empty());
+  EXPECT_EQ(accepted({"--rate", "1:1ms"}).duration, 1ms);
+}
+
+TEST(ClientOptions, AStartIsAtMostADayAway) {
+  EXPECT_EQ(accepted({"--start-at", "0"}).start_at, 0);
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  const std::string within = std::to_string((now + 24h - 60s).count());
+  const std::string beyond = std::to_string((now + 24h + 60s).count());
+  EXPECT_TRUE(accepted({"--start-at", within.c_str()}).start_at);
+  support::expect_refused(parse({"-s", "h", "--start-at", beyond.c_str()}), "offload-client",
+                          "at most a day from now");
 }
 
 TEST(ClientOptions, ScansAndSearches) {
@@ -211,6 +237,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--search", "p100:1ms", "--duration", "1"}, "--search"},
         BadCase{{"-s", "h", "--rate", "1e-11"}, "--rate"},
         BadCase{{"-s", "h", "--scan", "rate=1k,20m"}, "--scan: a thread sends at most"},
+        BadCase{{"-s", "h", "--rate", "20m:1s,1:1s"}, "a thread sends at most 10000000 requests"},
+        BadCase{{"-s", "h", "--rate", "1:1s,20m:1ms"}, "a thread sends at most 10000000 requests"},
+        BadCase{{"-s", "h", "--rate", "1:1s,"}, "--rate"},
+        BadCase{{"-s", "h", "--rate", "1:1s,2"}, "--rate"},
+        BadCase{{"-s", "h", "--rate", "1,2:1s"}, "--rate"},
+        BadCase{{"-s", "h", "--rate", "1:999us"}, "--rate"},
+        BadCase{{"-s", "h", "--rate", ":1s"}, "--rate"},
+        BadCase{{"-s", "h", "--scan", "depth=0.5"}, "--scan"},
+        BadCase{{"-s", "h", "--scan", "depth=65537"}, "--scan"},
+        BadCase{{"-s", "h", "--scan", "depth=x"}, "--scan"},
         BadCase{{"-s", "h", "--rate", "20m"}, "a thread sends at most 10000000 requests"},
         BadCase{{"-s", "h", "--arrivals", "poisson"}, "requires an open loop"},
         BadCase{{"-s", "h", "--lag-tolerance", "1ms"}, "requires an open loop"},

@@ -107,5 +107,84 @@ TEST(ResultJson, Status) {
   EXPECT_EQ(make_json(options_of(false), {}, {}, "no server").at("faults").at(0), "no server");
 }
 
+// Each figure has a value that no other has.
+TEST(ResultJson, EachFigureHasItsPlace) {
+  Options options = options_of(true);
+  options.thread_count = 3;
+  options.connections = 5;
+  options.warmup = 4s;
+  auto campaign = sample_campaign(true);
+  RunResult& result = campaign.runs[0];
+  result.udp = true;
+  result.busy = 0.125;
+  Interval& total = *result.total;
+  total.in_flight_ns = 3e9;
+  total.lost = 31;
+  total.duplicates = 32;
+  total.late_answers = 33;
+  total.sent_again = 34;
+  total.due = 41;
+  total.noticed_late = 42;
+  total.held_back = 43;
+  total.never_sent = 44;
+  total.unfinished = 45;
+  total.lag.record(8us);
+  KindResult kind;
+  kind.name = "small";
+  kind.port = 77;
+  kind.share = 0.25;
+  kind.rate = 0.5;
+  kind.connections = 6;
+  kind.total->answered = 12;
+  kind.total->valid = 11;
+  kind.total->valid_after_end = 3;
+  kind.total->errors.add(ErrorKind::late, 9);
+  kind.total->service.record(2us);
+  kind.total->response.record(3us);
+  result.kinds.push_back(std::move(kind));
+  campaign.estimates = {{"io_rate_miops", {2, 1, 3}}};
+  const auto json = make_json(options, campaign, {}, "");
+  const auto& run = json.at("runs").at(0);
+  EXPECT_EQ(run.at("connections"), 15);
+  EXPECT_EQ(run.at("max_concurrent_messages"), 16);
+  EXPECT_EQ(run.at("started_at_unix_s"), 1'700'000'000.25);
+  EXPECT_EQ(run.at("warmup_seconds"), 4.0);
+  EXPECT_EQ(run.at("in_flight").at("mean"), 1.5);
+  EXPECT_NEAR(run.at("in_flight").at("by_littles_law"), 0.00055, 0.00001);
+  EXPECT_EQ(run.at("client_busy"), 0.125);
+  EXPECT_EQ(run.at("io_rate_miops"), 1.5e-6);
+  EXPECT_EQ(run.at("connect_time_us").at("max"), 70.0);
+  EXPECT_EQ(run.at("schedule_lag_us").at("count"), 1);
+  EXPECT_EQ(run.at("datagrams"), (nlohmann::ordered_json{{"sent", 4},
+                                                         {"answered", 3},
+                                                         {"lost", 31},
+                                                         {"duplicates", 32},
+                                                         {"late", 33},
+                                                         {"wrong", 1},
+                                                         {"sent_again", 34}}));
+  EXPECT_EQ(run.at("requests"), (nlohmann::ordered_json{{"due", 41},
+                                                        {"noticed_late", 42},
+                                                        {"held_back", 43},
+                                                        {"never_sent", 44},
+                                                        {"unfinished", 45}}));
+  ASSERT_EQ(run.at("kinds").size(), 1U);
+  const auto& small = run.at("kinds").at(0);
+  EXPECT_EQ(small.at("name"), "small");
+  EXPECT_EQ(small.at("server_ip_port"), 77);
+  EXPECT_EQ(small.at("share"), 0.25);
+  EXPECT_EQ(small.at("connections"), 6);
+  EXPECT_EQ(small.at("offered_per_second"), 0.5);
+  EXPECT_EQ(small.at("valid_per_second"), 4.0);
+  EXPECT_EQ(small.at("operation_count"), 12);
+  EXPECT_EQ(small.at("valid_responses"), 11);
+  EXPECT_EQ(small.at("errors"), (nlohmann::ordered_json{{"late", 9}}));
+  EXPECT_EQ(small.at("service_time_us").at("max"), 2.0);
+  EXPECT_EQ(small.at("response_time_us").at("max"), 3.0);
+  const auto& repeats = json.at("repeats").at("io_rate_miops");
+  EXPECT_EQ(repeats.at("median"), 2.0);
+  EXPECT_EQ(repeats.at("low"), 1.0);
+  EXPECT_EQ(repeats.at("high"), 3.0);
+}
+
 }  // namespace
 }  // namespace offload::client

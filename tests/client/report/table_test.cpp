@@ -74,5 +74,41 @@ TEST(Table, ALineForEachOfSeveralRuns) {
   EXPECT_EQ(make_line(sample_run(false)).rfind("    16 in flight           1.0/s valid", 0), 0U);
 }
 
+TEST(Table, LinesOfNothingAreLeftOut) {
+  RunResult run = sample_run(true);
+  EXPECT_EQ(make_table(run).find("Schedule lag"), std::string::npos);
+  run.total->lag.record(std::chrono::microseconds(30));
+  expect_in(make_table(run), "Schedule lag (us):        p50 30.000, p99 -, max 30.000");
+  expect_in(make_table(run), "Connect time (us):        p50 70.000, p99 -, max 70.000");
+  run.unanswered = 0;
+  EXPECT_EQ(make_table(run).find("Unanswered"), std::string::npos);
+  EXPECT_EQ(make_table(run).find("Datagrams"), std::string::npos);
+  EXPECT_EQ(make_table(run).find("Kind"), std::string::npos);
+  EXPECT_EQ(make_table(run).find("Verification"), std::string::npos);
+  run.udp = true;
+  run.total->lost = 5;
+  run.total->duplicates = 6;
+  run.total->late_answers = 7;
+  run.total->sent_again = 8;
+  expect_in(make_table(run),
+            "Datagrams:                4 sent, 3 answered, 5 lost, 6 duplicates, 7 late, 1 wrong, "
+            "8 sent again");
+}
+
+TEST(Table, ALineForEachKind) {
+  RunResult run = sample_run(true);
+  KindResult& kind = run.kinds.emplace_back();
+  kind.name = "small";
+  kind.port = 77;
+  kind.total->valid = 11;
+  kind.total->valid_after_end = 3;
+  kind.total->errors.add(ErrorKind::late, 9);
+  kind.total->service.record(std::chrono::microseconds(20));
+  kind.total->response.record(std::chrono::microseconds(40));
+  expect_in(make_table(run),
+            "Kind (response time)   port       valid/s      p50 (us)      p99 (us)    errors\n"
+            "  small                  77           4.0        40.000             -         9");
+}
+
 }  // namespace
 }  // namespace offload::client

@@ -32,6 +32,14 @@ TEST(Payload, AFileIsRead) {
   EXPECT_TRUE(std::ranges::equal(payload.content, support::bytes_of("abc")));
 }
 
+TEST(Payload, AFileMayHaveTheLongestMessage) {
+  const support::TempDir directory;
+  directory.write("data", std::string(kLongestMessage, 'x'));
+  auto payload = Payload::parse("file:" + directory.file("data")).value();
+  payload.load();
+  EXPECT_EQ(payload.content.size(), kLongestMessage);
+}
+
 TEST(Payload, AFileThatIsEmptyOrTooLongIsRefused) {
   const support::TempDir directory;
   auto payload = Payload::parse("file:" + directory.file("data")).value();

@@ -105,6 +105,7 @@ TEST(RequestPool, EachSizeIsAClassDrawnByItsWeight) {
     }
   }
   EXPECT_EQ(pool.shortest_frame(), protocol::kFrameHeaderSize);
+  EXPECT_EQ(pool.longest_frame(), protocol::kFrameHeaderSize + 4096);
   EXPECT_EQ(pool.longest_response(), 4096U);
 }
 

@@ -277,6 +277,11 @@ TEST(RateSearch, RefusesLimitsThatMakeNoSense) {
   for (const unsigned value : {0U, 100U}) {
     refused([&](SearchLimits& wrong) { wrong.repeats = value; });
   }
+  SearchLimits widest = search_limits();
+  widest.precision = 1;
+  widest.repeats = 99;
+  widest.lowest = widest.first_rate = widest.highest;
+  EXPECT_TRUE(search_rate(widest, [](double) { return answer(true); }).rate);
 }
 
 }  // namespace

@@ -107,5 +107,40 @@ TEST(RunResult, ErrorsAreKnownByCountOrFault) {
   EXPECT_TRUE(other.has_errors());
 }
 
+TEST(RunResult, TheVerdictIsOnItsFigures) {
+  RunResult result;
+  result.duration = 2s;
+  result.busy = 0.75;
+  result.total->valid = 30;
+  result.total->valid_after_end = 10;
+  result.total->due = 41;
+  result.total->noticed_late = 42;
+  result.total->held_back = 43;
+  result.total->never_sent = 44;
+  result.total->unfinished = 45;
+  result.total->service.record(1us);
+  result.total->lag.record(8us);
+  const LoadSeen seen = result.load_seen(12.5, 3us);
+  EXPECT_EQ(seen.offered, 12.5);
+  EXPECT_EQ(seen.achieved, 10);
+  EXPECT_EQ(seen.timed, 1U);
+  EXPECT_EQ(seen.due, 41U);
+  EXPECT_EQ(seen.noticed_late, 42U);
+  EXPECT_EQ(seen.held_back, 43U);
+  EXPECT_EQ(seen.never_sent, 44U);
+  EXPECT_EQ(seen.unfinished, 45U);
+  EXPECT_EQ(seen.lag_p99, 8us);
+  EXPECT_EQ(seen.tolerance, 3us);
+  EXPECT_EQ(seen.busy, 0.75);
+}
+
+TEST(RunResult, APercentileHasALatencyBeyondIt) {
+  metrics::LatencyHistogram histogram;
+  for (int i = 0; i < 9; ++i) histogram.record(1ms);
+  EXPECT_FALSE(has_percentile(histogram, 0.9));
+  histogram.record(1ms);
+  EXPECT_TRUE(has_percentile(histogram, 0.9));
+}
+
 }  // namespace
 }  // namespace offload::client

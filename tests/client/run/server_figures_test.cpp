@@ -55,6 +55,16 @@ TEST(ServerFigures, AQuantileNeedsRequestsBeyondIt) {
   EXPECT_NE(make_text(share).find("p50 -, p99 -, of 0 requests"), std::string::npos);
 }
 
+TEST(ServerFigures, ABucketIsSpreadFromTheBoundBefore) {
+  const auto p50 = [](const std::vector<std::uint64_t>& counts) {
+    const auto share = between(figures(status(100, {0, 0, 0, 0})), figures(status(200, counts)));
+    return share.stages.at(0).p50_us.value();
+  };
+  EXPECT_DOUBLE_EQ(p50({4, 0, 0, 0}), 0.5);  // 0 to 1 us
+  EXPECT_DOUBLE_EQ(p50({0, 4, 0, 0}), 1.5);
+  EXPECT_DOUBLE_EQ(p50({0, 0, 4, 0}), 3.0);
+}
+
 TEST(ServerFigures, BeyondTheLastBoundIsThatBound) {
   const auto share =
       between(figures(status(100, {0, 0, 0, 0})), figures(status(101, {0, 0, 0, 3})));
