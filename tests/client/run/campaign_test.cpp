@@ -203,8 +203,9 @@ TEST_F(CampaignOfAWrongServer, ACountedErrorDoesNot) {
   EXPECT_FALSE(campaign.estimates.empty());
 }
 
-TEST_F(CampaignOfAWrongServer, AWrongAnswerEndsASearch) {
-  Options searched = options();
+TEST_F(CampaignTest, AWrongAnswerEndsASearch) {
+  const ReversingServer wrong(0);
+  Options searched = options_for_port(wrong.port());
   searched.rate = 700;
   searched.duration = 100ms;
   searched.lag_tolerance = kBound;
