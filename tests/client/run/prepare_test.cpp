@@ -166,27 +166,29 @@ TEST_F(PrepareTest, RandomArrivalsDifferByThreadAndSeed) {
 }
 
 TEST_F(PrepareTest, ThreadsTakeTurnsAfterThePhaseOfTheSeed) {
-  Options made = open_loop(10);
+  Options made = open_loop(5);
+  made.duration = 500ms;
   made.thread_count = 2;
   made.seed = 1;
   const Logged logged = run_logged(made);
   ASSERT_EQ(logged.intended.size(), 2U);
   const core::TimePoint first = logged.intended.at(0).front();
-  EXPECT_GE(first - logged.before, 61ms);  // the golden ratio of 100 ms
-  EXPECT_EQ(ms_between(first, logged.intended.at(1).front()), 100);
+  EXPECT_GE(first - logged.before, 123ms);  // the golden ratio of 200 ms
+  EXPECT_EQ(ms_between(first, logged.intended.at(1).front()), 200);
   EXPECT_EQ(logged.result.total->due, 2U);
 }
 
 TEST_F(PrepareTest, ABurstIsDueAtOnce) {
-  Options made = open_loop(50);
+  Options made = open_loop(25);
+  made.duration = 500ms;
   made.burst = 5;
   made.seed = 1;
   const Logged logged = run_logged(made);
   const auto& times = logged.intended.at(0);
   ASSERT_EQ(times.size(), 10U);
-  EXPECT_GE(times[0] - logged.before, 61ms);
+  EXPECT_GE(times[0] - logged.before, 123ms);
   EXPECT_EQ(ms_between(times[0], times[4]), 0);
-  EXPECT_EQ(ms_between(times[0], times[5]), 100);
+  EXPECT_EQ(ms_between(times[0], times[5]), 200);
   EXPECT_EQ(ms_between(times[5], times[9]), 0);
 }
 
@@ -195,9 +197,10 @@ TEST_F(PrepareTest, StepsOfTheRateFollowEachOther) {
   made.rate_steps = {{50, 100ms}, {100, 100ms}};
   const Logged logged = run_logged(made);
   const auto& times = logged.intended.at(0);
-  ASSERT_EQ(times.size(), 15U);
+  EXPECT_EQ(logged.result.total->due, 15U);
+  ASSERT_GE(times.size(), 10U);  // a busy machine may miss the last ones
   EXPECT_EQ(ms_between(times[0], times[1]), 20);
-  EXPECT_EQ(ms_between(times[13], times[14]), 10);
+  EXPECT_EQ(ms_between(times[8], times[9]), 10);
 }
 
 TEST_F(PrepareTest, AnOpenLoopWithoutADurationSendsTheRequestsOfAllConnections) {
