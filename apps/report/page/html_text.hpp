@@ -40,11 +40,11 @@ inline std::string html_command(std::string_view word) {
   const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos;
   if (plain || word == "&") return html_text(word);  // merged results have it between commands
   std::string quoted = "'";
-  for (const char each : word) {
+  for (const char each : core::escaped(word)) {
     if (each == '\'') quoted += "'\\'";
     quoted += each;
   }
-  return html_text(quoted + "'");
+  return without_markup(quoted + "'");
 }
 
 /// The source expression of Content-Security-Policy that allows exactly this style or script:

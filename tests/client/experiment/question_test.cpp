@@ -135,7 +135,7 @@ TEST_F(QuestionTest, AWrongAnswerEndsAComparison) {
 }
 
 TEST_F(QuestionTest, ATargetThatIsGoneEndsAComparison) {
-  const core::Fd bound = net::bind_tcp(net::resolve("127.0.0.1", 0, true).front());
+  const core::Fd bound = net::bind_tcp(net::resolve("127.0.0.1", 0).front());
   const auto gone = target_of("new", net::local_address(bound.get()).port());
   Words words = kClosed;
   words.emplace_back("--connect-timeout=20ms");

@@ -19,7 +19,9 @@ TEST(HtmlText, CommandsAreQuotedAsAShellTakesThem) {
   EXPECT_EQ(html_command("two words"), "&#39;two words&#39;");
   EXPECT_EQ(html_command(""), "&#39;&#39;");
   EXPECT_EQ(html_command("$(x)"), "&#39;$(x)&#39;");
+  EXPECT_EQ(html_command("it's"), "&#39;it&#39;\\&#39;&#39;s&#39;");
   EXPECT_EQ(html_command("&"), "&amp;");
+  EXPECT_TRUE(html_command(std::string(300, '$')).ends_with("...&#39;")) << "cut, but closed";
 }
 
 TEST(HtmlText, PolicyHash) {
