@@ -316,7 +316,7 @@ std::vector<std::pair<std::string, std::string>> merge_options(const std::vector
         if (other_name == name && is_new) values.push_back(other);
       }
     }
-    if (values.size() > 1) value = fmt::format("{}", fmt::join(values, " | "));
+    value = fmt::format("{}", fmt::join(values, " | "));
   }
   return options;
 }
