@@ -59,6 +59,37 @@ TEST(Page, EscapesEveryText) {
   }
 }
 
+TEST(Page, TheSetupOfAResult) {
+  Result result = sample_result({open_loop_run()});
+  EXPECT_TRUE(page_has(
+      make_page({result}),
+      "<div class=\"card wide\"><h3>host-1.json</h3><dl><dt>Host</dt><dd>host-1</dd>"
+      "<dt>System</dt><dd>Linux 6.1.0 x86_64</dd><dt>Processors</dt><dd>8 × a processor</dd>"
+      "<dt>Client</dt><dd>offload-client 0.1.0 (8ce866c)</dd>"
+      "<dt>Started</dt><dd>2025-11-23 06:32:36 UTC</dd>"
+      "<dt>Load</dt><dd>open loop, 2 requests /s, constant arrivals, 2 connections, 16 in flight "
+      "on each</dd><dt>Duration</dt><dd>1 × 2.0 s, without warm-up</dd>"
+      "<dt>Verdict</dt><dd><p>the server kept up</p></dd></dl>"
+      "<pre>offload-client -s 10.0.0.7 -m &#39;two words&#39;</pre><details open>"));
+  result.runs.push_back(result.runs[0]);
+  result.runs[0].offered_per_second = 4000;
+  result.runs[0].connections = 1;
+  result.runs[0].warmup_seconds = 1.5;
+  result.runs[1].max_concurrent_messages = 8;
+  EXPECT_TRUE(page_has(make_page({result}),
+                       "<dt>Load</dt><dd>open loop, 2 to 4,000 requests /s, constant arrivals, 1 "
+                       "connection, 8 to 16 in flight on each</dd>"
+                       "<dt>Duration</dt><dd>2 × 2.0 s, after 1.5 s of warm-up</dd>"));
+}
+
+TEST(Page, TheTitleNamesTheFirstFourResults) {
+  const Result result = sample_result({sample_run()});
+  EXPECT_TRUE(page_has(make_page({result}), "<title>Load test host-1.json</title>\n"));
+  EXPECT_TRUE(page_has(make_page(std::vector(5, result)),
+                       "<title>Load test A host-1.json B host-1.json C host-1.json D "
+                       "host-1.json</title>\n"));
+}
+
 TEST(Page, ErrorsFirst) {
   report::Run run = sample_run();
   run.errors = {{"mismatch", 3}};
@@ -69,6 +100,10 @@ TEST(Page, ErrorsFirst) {
   EXPECT_TRUE(page_has(page, "banner bad"));
   EXPECT_LT(page.find("<li>mismatch: 3</li><li>a fault</li>"), page.find("<h2>Setup</h2>"));
   EXPECT_TRUE(page_has(page, "<li>and 80 more</li>"));
+  EXPECT_EQ(times_in(page, "<li>a fault</li>"), 20U);
+  failed.faults = {"one fault", "another"};
+  EXPECT_TRUE(page_has(make_page({failed}),
+                       "<ul><li>mismatch: 3</li><li>one fault</li><li>another</li></ul>"));
 }
 
 TEST(Page, TheBannerIsTheVerdict) {
@@ -176,6 +211,7 @@ TEST(Page, AScanHasNoMedian) {
 TEST(Page, VerdictsOfManyRunsAreShortFirst) {
   std::vector<report::Run> runs(4, sample_run());
   for (std::size_t i = 0; i < runs.size(); ++i) runs[i].verdict_text = std::to_string(i) + "/s";
+  EXPECT_FALSE(page_has(make_page({sample_result({runs[0], runs[1], runs[2]})}), "each run"));
   runs[3].verdict_code = "client_late";
   const std::string page = make_page({sample_result(runs)});
   EXPECT_TRUE(page_has(page,

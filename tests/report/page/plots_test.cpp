@@ -1,6 +1,9 @@
 #include "apps/report/page/plots.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 #include "tests/results/sample.hpp"
 
@@ -13,6 +16,38 @@ std::vector<std::string> titles_of(const std::vector<Chart>& charts) {
   std::vector<std::string> titles;
   for (const Chart& chart : charts) titles.push_back(chart.title);
   return titles;
+}
+
+std::vector<Chart> charts_of(const std::vector<Result>& results) {
+  return make_charts(list_runs(results));
+}
+
+/// "0=0 5=5 s"
+std::string ticks_in(const Axis& axis) {
+  std::string text;
+  for (const Tick& tick : axis.ticks) {
+    text += fmt::format("{}{:g}={}", text.empty() ? "" : " ", tick.value, tick.text);
+  }
+  return text;
+}
+
+/// Name, label and style of each line: "run 1|A|0, offered|offered|15".
+std::string lines_in(const Chart& chart) {
+  std::string text;
+  for (const Series& each : chart.series) {
+    text += fmt::format("{}{}|{}|{}", text.empty() ? "" : ", ", each.name, each.label, each.style);
+  }
+  return text;
+}
+
+/// "1.5, 2: 'at 1.5 s' '2.0 /s'; ..."
+std::string points_in(const Series& series) {
+  std::string text;
+  for (const ChartPoint& point : series.points) {
+    text += fmt::format("{}{:g}, {:g}: '{}' '{}'", text.empty() ? "" : "; ", point.x, point.y,
+                        point.at, point.value);
+  }
+  return text;
 }
 
 TEST(RunList, NamesAndStyles) {
@@ -105,15 +140,117 @@ TEST(Plots, AWideRangeIsLogarithmic) {
 
 TEST(Plots, ALongRunIsCondensed) {
   std::vector<RunInterval> intervals;
-  for (int i = 0; i < 10; ++i) intervals.push_back(interval_of(i, 1, {100, 100 * (i + 1)}));
+  for (int i = 0; i < 10; ++i) {
+    intervals.push_back(interval_of(i, 1, {100, 100 * (i + 1)}));
+    intervals.back().errors = 10 + static_cast<std::uint64_t>(i);
+    intervals.back().response_time_us = interval_of(i, 1, {200 * (i + 1)}).service_time_us;
+  }
   const auto condensed = condense(intervals, 4);
   ASSERT_EQ(condensed.size(), 4U);
   EXPECT_EQ(condensed[0].operations, 6U);
   EXPECT_EQ(condensed[0].length_s, 3);
   EXPECT_EQ(condensed[0].service_time_us.max, 300);
   EXPECT_EQ(condensed[0].service_time_us.histogram, encoded({100, 100, 100, 200, 100, 300}));
+  EXPECT_EQ(condensed[0].valid, 6U);
+  EXPECT_EQ(condensed[0].errors, 33U);
+  ASSERT_TRUE(condensed[0].response_time_us);
+  EXPECT_EQ(condensed[0].response_time_us->histogram, encoded({200, 400, 600}));
+  EXPECT_EQ(condensed[0].response_time_us->max, 600);
   EXPECT_EQ(condensed[3].operations, 2U);
+  EXPECT_EQ(condensed[3].errors, 19U);
   EXPECT_EQ(condense(intervals, 10).size(), 10U);
+}
+
+/// 3 s of warm-up, then 6 responses in a second and 2 in two, of 17. An axis goes 12 % beyond the
+/// highest point: to 6.72 /s and to 649.6 us, where steps of 2 and of 200 give the most ticks that
+/// are not more than six. Of 17 s, steps of 5 give at most eight.
+TEST(Plots, AxesBeginAtZeroAndHaveRoundTicks) {
+  report::Run run = sample_run();
+  run.warmup_seconds = 3;
+  run.duration_seconds = 17;
+  run.intervals = {interval_of(3, 1, {100, 100, 100, 100, 100, 580}),
+                   interval_of(4, 2, {100, 580})};
+  const auto charts = charts_of({sample_result({run})});
+  const Chart& throughput = charts.at(0);
+  EXPECT_EQ(points_in(throughput.series.at(0)),
+            "0.5, 6: 'at 0.5 s' '6.0 /s'; 2, 1: 'at 2.0 s' '1.0 /s'");
+  EXPECT_EQ(throughput.y.low, 0);
+  EXPECT_DOUBLE_EQ(throughput.y.high, 6.72);
+  EXPECT_EQ(ticks_in(throughput.y), "0=0 2=2 4=4 6=6");
+  EXPECT_EQ(throughput.x.high, 17);
+  EXPECT_EQ(ticks_in(throughput.x), "0=0 5=5 10=10 15=15");
+  const Chart& latency = charts.at(2);
+  EXPECT_EQ(points_in(latency.series.at(0)),
+            "0.5, 580: 'at 0.5 s' '580 µs'; 2, 580: 'at 2.0 s' '580 µs'");
+  EXPECT_DOUBLE_EQ(latency.y.high, 649.6);
+  EXPECT_EQ(ticks_in(latency.y), "0=0 200=200 µs 400=400 µs 600=600 µs");
+  EXPECT_EQ(latency.unit, "");
+}
+
+TEST(Plots, AxesOfSmallNumbers) {
+  report::Run run = sample_run();
+  run.intervals = {interval_of(0, 2, {100})};
+  run.intervals[0].service_time_us.p50 = 0.5;
+  run.intervals[0].service_time_us.max = 50;
+  const auto charts = charts_of({sample_result({run})});
+  EXPECT_DOUBLE_EQ(charts.at(0).y.high, 0.56);
+  EXPECT_EQ(ticks_in(charts.at(0).x), "0=0 0.5=0.5 1=1 1.5=1.5 2=2");
+  EXPECT_EQ(ticks_in(charts.at(2).y), "0.5=500 ns 1=1 µs 2=2 µs 5=5 µs 10=10 µs 20=20 µs 50=50 µs");
+}
+
+TEST(Plots, LinesHaveNamesLabelsAndStyles) {
+  report::Run open = open_loop_run();
+  for (RunInterval& interval : open.intervals) interval.service_time_us.count = 100;
+  auto charts = charts_of({sample_result({open})});
+  EXPECT_EQ(lines_in(charts.at(0)), "run 1|achieved|0, offered|offered|15");
+  EXPECT_EQ(lines_in(charts.at(1)), "response|response|1, service|service|0");
+  EXPECT_EQ(lines_in(charts.at(2)), "max|max|2, p99|p99|1, p50|p50|0");
+  charts = charts_of({sample_result({sample_run()})});
+  EXPECT_EQ(lines_in(charts.at(0)), "run 1||0");
+  EXPECT_EQ(lines_in(charts.at(1)), "run 1||0");
+  charts = charts_of({sample_result({sample_run()}), sample_result({sample_run()})});
+  for (const Chart& chart : charts) EXPECT_EQ(lines_in(chart), "run A|A|0, run B|B|1");
+  charts = charts_of({sample_result({open_loop_run()}), sample_result({open_loop_run()})});
+  EXPECT_EQ(lines_in(charts.at(0)), "run A|A|0, run B|B|1, offered|offered|15");
+  EXPECT_EQ(lines_in(charts.at(2)), "run A|A|0, run B|B|1");
+}
+
+/// Twenty points in each power of ten of 1 / (1 - q), then the largest latency. 10^(6/20) is
+/// 1.995, of which q is 0.499: the fifth of ten. 10^(7/20) is 2.239 and q 0.553: the sixth.
+TEST(Plots, PercentilesAreThoseOfTheHistogram) {
+  report::Run run = sample_run();
+  run.service_time_us = latency_of({100, 200, 300, 400, 500, 600, 700, 800, 900, 1000});
+  Chart chart = charts_of({sample_result({run})}).at(1);
+  std::vector<ChartPoint> points = chart.series.at(0).points;
+  ASSERT_EQ(points.size(), 21U);
+  for (const auto& [at, x, us] : std::vector<std::tuple<std::size_t, double, double>>{
+           {0, 1, 100}, {6, 1.9953, 500}, {7, 2.2387, 600}, {19, 8.9125, 900}, {20, 10, 1000}}) {
+    EXPECT_NEAR(points[at].x, x, 1e-4) << at;
+    EXPECT_NEAR(points[at].y, us, us / 256) << at << ": half a bucket";
+  }
+  EXPECT_EQ(points.back().at, "90 % took at most");
+  EXPECT_EQ(points.back().value, "1 ms");
+  EXPECT_EQ(chart.x.low, 1);
+  EXPECT_EQ(chart.x.high, 10);
+  EXPECT_EQ(ticks_in(chart.x), "2=50 % 10=90 %");
+
+  run.service_time_us.count = 2000;
+  chart = charts_of({sample_result({run})}).at(1);
+  EXPECT_EQ(chart.x.high, 2000);
+  EXPECT_EQ(ticks_in(chart.x), "2=50 % 10=90 % 100=99 % 1000=99.9 %");
+
+  run.service_time_us = latency_of({7});
+  chart = charts_of({sample_result({run})}).at(1);
+  EXPECT_EQ(points_in(chart.series.at(0)), "2, 7: '50 % took at most' '7 µs'");
+  EXPECT_EQ(chart.x.high, 10);
+}
+
+TEST(Plots, ALineOverTimeHasAtMost360Points) {
+  report::Run run = sample_run();
+  run.intervals.assign(361, interval_of(0, 1, {100}));
+  EXPECT_EQ(charts_of({sample_result({run})}).at(0).series.at(0).points.size(), 181U);
+  run.intervals.pop_back();
+  EXPECT_EQ(charts_of({sample_result({run})}).at(0).series.at(0).points.size(), 360U);
 }
 
 }  // namespace

@@ -25,6 +25,59 @@ TEST(Tables, NumbersForPeopleAndForPrograms) {
   EXPECT_FALSE(html_has(throughput_table(list_runs(results)), "offered")) << "a closed loop";
 }
 
+TEST(Tables, EveryFigureOfTheThroughput) {
+  report::Run run = open_loop_run();
+  run.errors = {{"mismatch", 1}};
+  run.unanswered_requests = 1;
+  const std::vector<Result> results = {sample_result({run})};
+  EXPECT_EQ(
+      throughput_table(list_runs(results)),
+      R"(<div class="scroll"><table><caption>Throughput</caption><thead><tr>)"
+      R"(<th scope="col">run</th><th scope="col">offered /s</th><th scope="col">achieved /s</th>)"
+      R"(<th scope="col">seconds</th><th scope="col">responses</th><th scope="col">valid</th>)"
+      R"(<th scope="col">errors</th><th scope="col">sent GiB/s</th><th scope="col">in flight</th>)"
+      R"(<th scope="col">unanswered</th><th scope="col">verdict</th></tr></thead>)"
+      "\n"
+      R"(<tbody><tr><th scope="row"><span class="swatch c0"></span>1</th>)"
+      R"(<td data-run="1" data-figure="offered_per_second" data-value="2">2</td>)"
+      R"(<td data-run="1" data-figure="rate_per_second" data-value="2">2</td>)"
+      R"(<td data-run="1" data-figure="duration_seconds" data-value="2">2.00</td>)"
+      R"(<td data-run="1" data-figure="operation_count" data-value="4">4</td>)"
+      R"(<td data-run="1" data-figure="valid_responses" data-value="4">4</td>)"
+      R"(<td class="bad" data-run="1" data-figure="errors" data-value="1">1</td>)"
+      R"(<td data-run="1" data-figure="tx_data_rate_gib_s" data-value="0.5">0.500</td>)"
+      R"(<td data-run="1" data-figure="in_flight.mean" data-value="1.5">1.5</td>)"
+      R"(<td class="bad" data-run="1" data-figure="unanswered_requests" data-value="1">1</td>)"
+      R"(<td>kept up</td></tr>)"
+      "\n</tbody></table></div>\n");
+}
+
+TEST(Tables, LatenciesHaveThreeDigitsOfTheSmallest) {
+  report::Run run = sample_run();
+  run.service_time_us.us = {9.99, 10, 99.9, 100, 0, 0, 0, 0, 0, 1000};
+  const std::vector<Result> results = {sample_result({run})};
+  const std::string html = latency_tables(list_runs(results));
+  for (const char* const text : {R"(service_time_us.min" data-value="9.99">9.990</td>)",
+                                 R"(service_time_us.mean" data-value="10">10.00</td>)",
+                                 R"(service_time_us.p50" data-value="99.9">99.90</td>)",
+                                 R"(service_time_us.max" data-value="1000">1,000.0</td>)",
+                                 R"(<th scope="col">p50</th><th scope="col">p90</th>)",
+                                 R"(<th scope="col">p99.9</th><th scope="col">p99.99</th>)"}) {
+    EXPECT_TRUE(html_has(html, text)) << text << " in " << html;
+  }
+  EXPECT_EQ(decimals_for(100), 1);
+}
+
+TEST(Tables, TheClientsOwnTimesAreOpenForUpToThreeRuns) {
+  const auto tables_of = [](std::size_t count) {
+    const std::vector<Result> results = {sample_result(std::vector(count, open_loop_run()))};
+    return latency_tables(list_runs(results));
+  };
+  EXPECT_TRUE(html_has(tables_of(3), "<details open><summary>Of the client</summary>"));
+  EXPECT_TRUE(html_has(tables_of(4), "<details><summary>Of the client</summary>"));
+  EXPECT_TRUE(html_has(tables_of(1), "data-figure=\"schedule_lag_us.max\" data-value=\"4\">"));
+}
+
 TEST(Tables, AnOpenLoopBesideAClosedOne) {
   const std::vector<Result> results = {sample_result({open_loop_run()}),
                                        sample_result({sample_run()})};
