@@ -38,6 +38,14 @@ TEST(HistogramSum, HasTheMeanAndTheEndsOfAllWhateverTheirOrder) {
   EXPECT_NEAR(sum.latency().at(Statistic::mean), 5608.0 / 5, 5608.0 / 5 * 0.004);
 }
 
+TEST(HistogramSum, TakesTheLargestLatencyThatIsGivenBesideTheHistogram) {
+  Latency latency = latency_of({100, 300});
+  latency.us[static_cast<std::size_t>(Statistic::max)] = 310;  // of another bucket
+  HistogramSum sum;
+  sum.add(latency);
+  EXPECT_EQ(sum.latency().at(Statistic::max), 310);
+}
+
 TEST(HistogramSum, OfNothingIsEmpty) {
   const Latency none = HistogramSum().latency();
   EXPECT_EQ(none.count, 0U);
@@ -73,6 +81,17 @@ TEST(HistogramLog, HasTheIntervalsOfAllRunsByTagAndWithout) {
   EXPECT_EQ(tags.at(1), "response_time");
   EXPECT_EQ(tags.at(2), "");
   EXPECT_EQ(latencies, 24U);
+}
+
+TEST(HistogramLog, HasNoLineOfAnIntervalWithoutLatencies) {
+  report::Run run = sample_run();
+  run.intervals = {interval_of(0, 1, {}), interval_of(1, 1, {100})};
+  const std::string header = metrics::hdr_log_header(run.started_at_unix_s);
+  const metrics::LatencyHistogram one = metrics::decode_hdr(encoded({100}));
+  EXPECT_EQ(histogram_log(sample_result({run})),
+            header + metrics::hdr_log_line("service_time", 1, 1, one) +
+                metrics::hdr_log_line("", 1, 1, one));
+  EXPECT_EQ(histogram_log(sample_result({})), metrics::hdr_log_header(0));
 }
 
 }  // namespace

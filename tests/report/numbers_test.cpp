@@ -45,6 +45,14 @@ TEST(Numbers, HaveThreeDigitsOnBothSidesOfEachStep) {
   EXPECT_EQ(short_text(999.6e3), "1M");
   EXPECT_EQ(short_text(999.4e6), "999M");
   EXPECT_EQ(short_text(999.6e6), "1G");
+  // At the step itself the larger unit is used: "1000 µs" has four digits.
+  EXPECT_EQ(time_text(0.9995), "1 µs");
+  EXPECT_EQ(time_text(9.995), "10 µs");
+  EXPECT_EQ(time_text(999.5), "1 ms");
+  EXPECT_EQ(time_text(999.5e3), "1 s");
+  EXPECT_EQ(short_text(999.5), "1k");
+  EXPECT_EQ(short_text(999.5e3), "1M");
+  EXPECT_EQ(short_text(999.5e6), "1G");
   EXPECT_EQ(grouped(9.9), "9.900");
   EXPECT_EQ(grouped(10), "10.00");
   EXPECT_EQ(grouped(100), "100.0");
@@ -65,6 +73,7 @@ TEST(Numbers, LinearTicks) {
   EXPECT_EQ(linear_ticks(0, 30, 8), (std::vector<double>{0, 5, 10, 15, 20, 25, 30}));
   EXPECT_EQ(linear_ticks(0, 1.1, 6), (std::vector<double>{0, 0.2, 0.4, 0.2 * 3, 0.8, 1}));
   EXPECT_EQ(linear_ticks(0, 280e3, 6).size(), 6U);
+  EXPECT_EQ(linear_ticks(10, 30, 5), (std::vector<double>{10, 15, 20, 25, 30}));
   for (const double high : {1e-9, 0.7, 3.3, 99.0, 1e12}) {
     const auto ticks = linear_ticks(0, high, 6);
     EXPECT_GE(ticks.size(), 3U) << high;

@@ -1,5 +1,6 @@
 #include "apps/report/compare/comparison_report.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -57,6 +58,50 @@ TEST(ComparisonReport, ASlowerOneIsFound) {
   EXPECT_TRUE(says(slower, "rate<0.9: EXCEEDED")) << slower.text;
 }
 
+/// The medians are those of the second run, which is 1 % slower than the first one: 2 / 1.01 and
+/// 2 / 1.01 / 1.3 responses a second, 100 * 1.01 and 100 * 1.01 * 1.3 us. All pairs have the same
+/// ratio, so the interval of the rate is a point, and that of a latency is a bucket, 1 / 128, wide.
+TEST(ComparisonReport, IsATableAndAVerdict) {
+  Side base = side_of("a", 5, 0);
+  Side slower = side_of("b", 3, 10, 1.3);
+  for (Side* side : {&base, &slower}) {
+    double factor = side == &base ? 1 : 1.3;
+    for (report::Run& run : side->results[0].runs) {
+      run.service_time_us.us.fill(100 * factor);
+      factor += side == &base ? 0.01 : 0.013;
+    }
+  }
+  const std::string head =
+      "BASE  a: 5 runs\nNEW   b: 3 runs\n"
+      "warning: 2 runs have no counterpart and are ignored\n3 pairs of runs, alternated\n\n";
+  const std::string table =
+      "                                BASE           NEW   ratio  95 % interval      noise  BASE "
+      "differs\n"
+      "rate (1/s)                     1.980         1.523   0.769  0.769 to 0.769     0.0 %        "
+      " "
+      "2.0 %\n";
+  std::string latencies;
+  for (const char* const name : {"mean", "p50", "p90", "p95", "p99", "p99.9", "max"}) {
+    latencies += fmt::format("{:<22}{}", fmt::format("service {} (us)", name),
+                             "         101.0         131.3   1.300  1.290 to 1.310     0.8 %       "
+                             "  2.0 %\n");
+  }
+  const auto found = report_of({"p99>1.1", "p99.99>1.1", "errors>0"}, base, slower);
+  EXPECT_EQ(found.text,
+            head + table + latencies +
+                "\np99>1.1: EXCEEDED: service p99 (us) has the ratio 1.300 (1.290 to 1.310)\n"
+                "p99.99>1.1: no verdict: at least one run is too short for it, or has 0\n"
+                "errors>0: not exceeded: 0 errors\n");
+  EXPECT_EQ(found.status, kFound);
+  EXPECT_EQ(report_of({"p99.99>1.1"}, base, slower).text,
+            head + table + latencies +
+                "\np99.99>1.1: no verdict: at least one run is too short for it, or has 0\n"
+                "no verdict\n");
+  EXPECT_EQ(report_of({}, side_of("a", 1, 0), side_of("b", 1, 10)).text,
+            "BASE  a: 1 run\nNEW   b: 1 run\n"
+            "1 pairs of runs: a verdict needs at least 3, a precise one 10\nno verdict\n");
+}
+
 TEST(ComparisonReport, NotAlternatedIsAWarning) {
   const auto after = report_of({}, side_of("a", 5, 0), side_of("b", 5, 200));
   EXPECT_TRUE(says(after, "warning: the runs were not alternated")) << after.text;
@@ -93,7 +138,12 @@ TEST(ComparisonReport, ErrorsComeFirst) {
 TEST(ComparisonReport, UnansweredRequestsAreErrors) {
   Side silent = side_of("b", 5, 10);
   silent.results[0].runs[4].unanswered_requests = 1;
-  EXPECT_EQ(report_of({}, side_of("a", 5, 0), silent).status, kFound);
+  const auto one = report_of({}, side_of("a", 5, 0), silent);
+  EXPECT_EQ(one.status, kFound);
+  EXPECT_TRUE(says(one, "  unanswered: 1\nERRORS: NEW has 1\n")) << one.text;
+  silent.results[0].runs[2].unanswered_requests = 2;
+  const auto three = report_of({}, side_of("a", 5, 0), silent);
+  EXPECT_TRUE(says(three, "  unanswered: 3\nERRORS: NEW has 3\n")) << three.text;
 }
 
 TEST(ComparisonReport, ABaseWithErrorsIsNothingToCompareWith) {

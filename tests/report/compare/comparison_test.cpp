@@ -176,6 +176,53 @@ TEST(Comparison, AnIntervalAroundTheBoundIsUndecided) {
   EXPECT_EQ(judge(*parse_threshold("p99<1.5"), ratio), Judgement::exceeded);
 }
 
+/// A ratio at a bound is not beyond it, nor is a distance of exactly the noise larger than that.
+TEST(Comparison, AtABoundNothingIsExceeded) {
+  const auto judged = [](const char* expression, const metrics::Estimate& estimate, double noise) {
+    Ratio ratio;
+    ratio.estimate = estimate;
+    ratio.noise = noise;
+    return judge(*parse_threshold(expression), ratio);
+  };
+  EXPECT_EQ(judged("p99>1.2", {1.5, 1.2, 1.8}, 0.13), Judgement::undecided);
+  EXPECT_EQ(judged("p99<0.8", {0.7, 0.6, 0.8}, 0.13), Judgement::undecided);
+  EXPECT_EQ(judged("p99>1.2", {1.2, 1.1, 1.3}, 0.13), Judgement::not_exceeded);
+  EXPECT_EQ(judged("p99<0.8", {0.8, 0.7, 0.9}, 0.13), Judgement::not_exceeded);
+  EXPECT_EQ(judged("p99>1", {1, 1, 1}, 0), Judgement::noisy);
+  // 4 is twice as far from 1 as a noise of 100 %, on a logarithmic scale.
+  EXPECT_EQ(judged("p99>4", {5, 3, 8}, 1), Judgement::undecided);
+  EXPECT_EQ(judged("p99>4", {5, 3, 8}, 0.99), Judgement::exceeded);
+}
+
+/// 3 pairs with an interval of 10 % to each side: t of 2 degrees is 4.171, so the deviation is
+/// ln(1.1) * sqrt(3) / 4.171 = 0.0396. The bound is ln(1.1 / 1.05) = 0.0465 away. 5 pairs have
+/// 2.769 * 0.0396 / sqrt(5) = 0.0490, 6 have 2.568 * 0.0396 / sqrt(6) = 0.0415.
+TEST(Comparison, TheRepeatsNeededFollowFromStudentsQuantile) {
+  Ratio ratio;
+  ratio.figure = {Figure::Kind::rate};
+  ratio.estimate = {1.1, 1, 1.2};
+  ratio.noise = 0.01;
+  const auto needed = [&](double noise, std::size_t pairs) {
+    ratio.interval_noise = noise;
+    return pairs_needed(*parse_threshold("rate>1.05"), ratio, pairs);
+  };
+  EXPECT_EQ(needed(0.1, 3), 6U);
+  EXPECT_EQ(needed(0.2, 3), 13U);
+  EXPECT_EQ(needed(0.2, 5), 41U);
+}
+
+TEST(Comparison, TenThousandRepeatsAreTheMostThatItSays) {
+  Ratio ratio;
+  ratio.figure = {Figure::Kind::rate};
+  ratio.estimate = {1, 0.9, 1.1};
+  ratio.noise = 11;
+  // At this noise 10,000 repeats are the fewest for 1.02; at the next one, 10,001 would be.
+  ratio.interval_noise = 10.391;
+  EXPECT_EQ(pairs_needed(*parse_threshold("rate>1.02"), ratio, 3), 10'000U);
+  ratio.interval_noise = 10.392;
+  EXPECT_FALSE(pairs_needed(*parse_threshold("rate>1.02"), ratio, 3));
+}
+
 TEST(Comparison, EqualNumbersAreAsNoisyAsABucketIsWide) {
   Machine machine;
   machine.noise = machine.drift = machine.trend = machine.disturbed = 0;
@@ -206,6 +253,11 @@ TEST(Comparison, LoadsHaveToBeAlike) {
   EXPECT_EQ(compare({&open}, {&faster}).unlike,
             "run 1 of BASE is an open loop of 2/s, that of NEW an open loop of 3/s");
   EXPECT_EQ(compare({&open}, {&open}).unlike, "");
+  open.offered_per_second = 2000;
+  faster.offered_per_second = 2001.9;
+  EXPECT_EQ(compare({&open}, {&faster}).unlike, "") << "the same within 0.1 %";
+  faster.offered_per_second = 2002.1;
+  EXPECT_NE(compare({&open}, {&faster}).unlike, "");
   report::Run deeper = closed;
   deeper.max_concurrent_messages = 32;
   EXPECT_EQ(compare({&closed}, {&deeper}).unlike,

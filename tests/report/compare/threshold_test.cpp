@@ -28,6 +28,8 @@ TEST(Threshold, Expressions) {
   ASSERT_TRUE(below);
   EXPECT_FALSE(below->above);
   EXPECT_EQ(parse_threshold("errors>0")->bound, 0);
+  EXPECT_EQ(parse_threshold("errors>1e9")->bound, 1e9);
+  EXPECT_FALSE(parse_threshold("errors>1000000001"));
 }
 
 TEST(Threshold, RefusesAllElse) {

@@ -66,6 +66,8 @@ TEST(MergeIntervals, TheLastOneMayBeShorter) {
   const auto rows = rows_of({one, one});
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[1], (Row{1, 0.5, 2}));
+  const report::Run half = run_of(0, 0.5, {interval_of(0, 0.5, {1})});
+  EXPECT_EQ(rows_of({half}), (std::vector<Row>{{0, 0.5, 1}}));
 }
 
 TEST(MergeIntervals, AfterTheWarmUp) {

@@ -42,6 +42,8 @@ TEST(Merge, AddsCountersAndComputesRatesAnew) {
   other.runs[0].tx_bytes = 20;
   one.runs[0].rx_bytes = 100;
   other.runs[0].rx_bytes = 200;
+  other.runs[0].in_flight_mean = 4;
+  other.runs[0].in_flight_by_littles_law = 5;
   const Merged merged = merge({one, other});
   const report::Run& run = merged.result.runs.at(0);
   EXPECT_EQ(run.operation_count, 10U);
@@ -54,6 +56,11 @@ TEST(Merge, AddsCountersAndComputesRatesAnew) {
   EXPECT_DOUBLE_EQ(run.duration_seconds, 2.5);
   EXPECT_DOUBLE_EQ(run.io_rate_miops, 10 / 2.5 / 1e6);
   EXPECT_DOUBLE_EQ(run.tx_data_rate_gib_s, 2 / 2.5);
+  EXPECT_DOUBLE_EQ(run.rx_data_rate_gib_s, 2 / 2.5);
+  EXPECT_DOUBLE_EQ(run.tx_wire_rate_gib_s.value_or(0), 30.0 / (1U << 30) / 2.5);
+  EXPECT_DOUBLE_EQ(run.rx_wire_rate_gib_s.value_or(0), 300.0 / (1U << 30) / 2.5);
+  EXPECT_DOUBLE_EQ(run.in_flight_mean, (1.5 + 4) * 2 / 2.5) << "each was there 2 of 2.5 seconds";
+  EXPECT_DOUBLE_EQ(run.in_flight_by_littles_law, (1.5 + 5) * 2 / 2.5);
   EXPECT_EQ(run.errors, (decltype(run.errors){{"host-1: mismatch", 1}, {"host-2: mismatch", 2}}));
   EXPECT_EQ(merged.result.machine.host, "host-1, host-2");
   EXPECT_EQ(merged.result.machine.processors, 16U);
@@ -172,6 +179,40 @@ TEST(Merge, TheWorstStatusAndVerdictStand) {
   EXPECT_EQ(merged.runs[0].verdict_text, "b: it was late; 1 of 2 processes have this verdict");
 }
 
+TEST(Merge, AHostIsPutInFrontOnce) {
+  Result one = sample_result({sample_run()}, "a");
+  Result other = sample_result({sample_run()}, "b, c");
+  one.faults = {"thread 1: no response", "b: no response"};
+  other.faults = {"c: no response", "b: no response", "no response"};
+  EXPECT_EQ(merge({one, other}).result.faults,
+            (std::vector<std::string>{"a: thread 1: no response", "a: b: no response",
+                                      "c: no response", "b: no response", "b, c: no response"}));
+}
+
+TEST(Merge, OfOneResultIsThatResult) {
+  const Result merged = merge({sample_result({sample_run()}, "a")}).result;
+  EXPECT_EQ(merged.runs.at(0).verdict_text, "a: the server set the rate");
+  EXPECT_EQ(merged.options, sample_result({}).options);
+}
+
+TEST(Merge, MachinesThatDifferAreListed) {
+  Result one = sample_result({sample_run()}, "a");
+  Result other = sample_result({sample_run(0.1)}, "b");
+  const Result again = sample_result({sample_run(0.2)}, "a");
+  other.version = "0.2.0";
+  other.revision = "1234567";
+  other.machine.system = "Linux 6.12.0 aarch64";
+  other.machine.processor = "another one";
+  other.machine.processors = 4;
+  const Result merged = merge({one, other, again}).result;
+  EXPECT_EQ(merged.version, "0.1.0, 0.2.0");
+  EXPECT_EQ(merged.revision, "8ce866c, 1234567");
+  EXPECT_EQ(merged.machine.host, "a, b");
+  EXPECT_EQ(merged.machine.system, "Linux 6.1.0 x86_64, Linux 6.12.0 aarch64");
+  EXPECT_EQ(merged.machine.processor, "a processor, another one");
+  EXPECT_EQ(merged.machine.processors, 12U) << "those of a host count once";
+}
+
 TEST(Merge, EachVerdictIsWorseThanThoseBeforeIt) {
   const std::vector<std::string> codes = {"kept_up", "too_few", "server_late", "client_late",
                                           "cut_short"};
@@ -229,6 +270,13 @@ TEST(Merge, IsAResultAgainThatMerges) {
   const Result three = merge({again, sample_result({open_loop_run(0.2)}, "c")}).result;
   EXPECT_EQ(three.runs[0].operation_count, 12U);
   EXPECT_EQ(three.runs[0].offered_per_second, 6);
+}
+
+TEST(Merge, HalfASecondInCommonIsEnough) {
+  const auto merged =
+      merge({sample_result({sample_run()}, "a"), sample_result({sample_run(1.5)}, "b")});
+  EXPECT_DOUBLE_EQ(merged.result.runs.at(0).duration_seconds, 3.5);
+  EXPECT_EQ(merged.warnings.size(), 1U);
 }
 
 TEST(Merge, RefusesWhatDidNotRunTogether) {

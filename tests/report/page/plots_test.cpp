@@ -161,9 +161,9 @@ TEST(Plots, ALongRunIsCondensed) {
   EXPECT_EQ(condense(intervals, 10).size(), 10U);
 }
 
-/// 3 s of warm-up, then 6 responses in a second and 2 in two, of 17. An axis goes 12 % beyond the
-/// highest point: to 6.72 /s and to 649.6 us, where steps of 2 and of 200 give the most ticks that
-/// are not more than six. Of 17 s, steps of 5 give at most eight.
+/// After 3 s of warm-up come 6 responses in a second and 2 in two seconds. An axis ends 12 % above
+/// the highest point: at 6.72 /s and at 649.6 us, which take steps of 2 and of 200 to have at most
+/// six ticks. The 17 s of the run take steps of 5 to have at most eight.
 TEST(Plots, AxesBeginAtZeroAndHaveRoundTicks) {
   report::Run run = sample_run();
   run.warmup_seconds = 3;
