@@ -127,7 +127,8 @@ Socket::Statistics Port::statistics() const {
     const Socket::Statistics each = queue.socket.statistics();
     sum.dropped += each.dropped;
     sum.ring_full += each.ring_full;
-    sum.no_frames += each.no_frames;
+    // Of the fill ring: the queues of a hardware queue share one, and each reports its count.
+    if (queue.number == 0) sum.no_frames += each.no_frames;
     sum.invalid_sends += each.invalid_sends;
   }
   return sum;

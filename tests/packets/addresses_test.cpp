@@ -7,6 +7,7 @@
 
 #include "tests/packets/veth.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
 
 namespace offload::packets {
 namespace {
@@ -59,10 +60,37 @@ TEST_F(PortAddressesTest, APeerIsNoBroadcastAddress) {
 TEST_F(PortAddressesTest, OfTheInterfaceComeFirst) {
   configure("for i in $(seq 100); do ip addr add 10.9.$i.1/24 dev v1; done");
   configure("ip addr add 10.8.0.1/24 dev v0");
+  const support::LogCapture log;
   const PortAddresses found = read_addresses("v0");
+  EXPECT_TRUE(log.has("warning: 74 addresses of this host do not fit: ")) << log.text();
   EXPECT_EQ(found.host.v4_count, HostAddresses::kMost);
   EXPECT_EQ(found.host.v4[0], 0x0a08'0001U);
   EXPECT_EQ(found.host.broadcasts[0], 0x0a08'00ffU);
+}
+
+TEST_F(PortAddressesTest, AreThoseOfIpv6Too) {
+  if (std::system("[ -e /proc/sys/net/ipv6/conf/v0 ]") != 0) GTEST_SKIP() << "no IPv6";
+  configure("echo 0 >/proc/sys/net/ipv6/conf/v0/disable_ipv6");
+  configure("echo 0 >/proc/sys/net/ipv6/conf/v1/disable_ipv6");
+  configure("ip -6 addr flush dev v0 && ip -6 addr flush dev v1");
+  configure("ip addr add 10.9.0.1/24 dev v0 && ip addr add fd00:1:2:3:4:5:6:7/64 dev v0 nodad");
+  configure("ip addr add fd00::9/64 dev v1 nodad");
+  const support::LogCapture log;
+  const PortAddresses few = read_addresses("v0");
+  EXPECT_EQ(few.own, (std::vector<std::string>{"10.9.0.1", "fd00:1:2:3:4:5:6:7"}));
+  ASSERT_EQ(few.host.v6_count, 2U);
+  const std::uint32_t own[] = {0xfd00'0001, 0x0002'0003, 0x0004'0005, 0x0006'0007};
+  const std::uint32_t other[] = {0xfd00'0000, 0, 0, 9};
+  EXPECT_TRUE(std::ranges::equal(few.host.v6[0], own));
+  EXPECT_TRUE(std::ranges::equal(few.host.v6[1], other));
+  configure("for i in $(seq 100 161); do ip addr add fd00::$i/64 dev v1 nodad || exit 1; done");
+  EXPECT_EQ(read_addresses("v0").host.v6_count, HostAddresses::kMost);
+  EXPECT_EQ(log.text().find("do not fit"), std::string::npos) << log.text();
+  configure("ip addr add fd00::8/64 dev v1 nodad");
+  const PortAddresses many = read_addresses("v0");
+  EXPECT_EQ(many.host.v6_count, HostAddresses::kMost);
+  EXPECT_TRUE(std::ranges::equal(many.host.v6[0], own));
+  EXPECT_TRUE(log.has("warning: 1 addresses of this host do not fit: ")) << log.text();
 }
 
 TEST_F(PortAddressesTest, ChangesAreTold) {

@@ -128,10 +128,12 @@ TEST_F(CardPortTest, FramesComeOverManyLaps) {
 TEST_F(CardPortTest, ADeviceOfTheFirstKindWantsTheHeaderInline) {
   const CardStation newer(device_, domain_);
   EXPECT_EQ(newer.queue().inline_bytes, 18U);  // the fake has no device number
-  fake().device.vendor_part_id = 4119;
-  const rdma::DeviceContext device("fake0");
-  const rdma::ProtectionDomain domain(device);
-  EXPECT_EQ(CardStation(device, domain).queue().inline_bytes, 0U);
+  for (const auto& [part, bytes] : {std::pair{4118U, 18U}, std::pair{4119U, 0U}}) {
+    fake().device.vendor_part_id = part;
+    const rdma::DeviceContext device("fake0");
+    const rdma::ProtectionDomain domain(device);
+    EXPECT_EQ(CardStation(device, domain).queue().inline_bytes, bytes) << part;
+  }
 }
 
 TEST_F(CardPortTest, ARuleIsMadeAndEndsWithItsObject) {
@@ -159,6 +161,9 @@ TEST_F(CardPortTest, FramesOfAnotherNumberOfHomesAreRefused) {
   EXPECT_EQ(thrown_by([&] { CardPort::ring_bytes(memory); }).code(), ErrorCode::invalid_value);
   const FrameMemory many({.homes = 2, .frames_per_home = 32768});
   EXPECT_EQ(thrown_by([&] { CardPort::ring_bytes(many); }).code(), ErrorCode::invalid_value);
+  // The rings of a send queue of 32768 blocks of 64 bytes, and what it receives, fit.
+  const FrameMemory most({.homes = 2, .frames_per_home = 16384});
+  EXPECT_GT(CardPort::ring_bytes(most), std::size_t{32768} * 64);
 }
 
 }  // namespace

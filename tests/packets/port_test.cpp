@@ -13,6 +13,7 @@
 #include "tests/packets/veth.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/support/thrown.hpp"
 
 /// Ports on veth, over which the kernel carries frames as over any wire.
@@ -115,6 +116,72 @@ TEST_F(PortTest, AnswersWhatARuleGivesIt) {
   EXPECT_EQ(counts.at(0).packets, 500U);
   EXPECT_EQ(setup.port.statistics().invalid_sends, 0U);
   EXPECT_EQ(setup.port.statistics().dropped, 0U);
+  EXPECT_GT(setup.port.wake_ups(), 0U);
+  setup.port.stop();
+  EXPECT_EQ(support::thrown_by([&] { setup.port.start(); }).code(), core::ErrorCode::bad_state);
+}
+
+TEST_F(PortTest, CountsWhatItHasNoFrameFor) {
+  const support::LogCapture log;
+  TestPort setup({.interface = "v0", .queues = 2}, {"udp dport 7 to 0", "udp dport 8 to 1"});
+  EXPECT_TRUE(log.has("info: port 'v0': 2 queues on 1 of the interface, ")) << log.text();
+  // Both queues receive into the same 64 frames.
+  for (std::uint16_t i = 0; i < 70; ++i)
+    veth_.write(make_datagram(static_cast<std::uint16_t>(7 + i % 2), Bytes(8)));
+  ASSERT_TRUE(support::eventually([&] {
+    const auto counts = setup.port.steering().counts();
+    return counts[0].packets == 35 && counts[1].packets == 35;
+  }));
+  const auto statistics = setup.port.statistics();
+  EXPECT_EQ(statistics.dropped, 6U);
+  EXPECT_EQ(statistics.no_frames, 6U);
+  EXPECT_EQ(statistics.ring_full, 0U);
+  EXPECT_EQ(setup.serve(0, echo), 32U);
+  EXPECT_EQ(setup.serve(1, echo), 32U);
+}
+
+TEST_F(PortTest, IsWokenByThoseWhoSendIfItsEngineIsNotToWakeTheDriver) {
+  TestPort setup({.interface = "v0", .wakes_driver = false});
+  EXPECT_FALSE(setup.port.wake(0));
+  const Bytes frame = make_datagram(9, Bytes{1});
+  const auto sent = kernels::packets::send_new(SingleLane{}, setup.image->queues()[0], 1, kBriefly,
+                                               [&](std::uint8_t* bytes, std::uint32_t) {
+                                                 std::memcpy(bytes, frame.data(), frame.size());
+                                                 return static_cast<std::uint32_t>(frame.size());
+                                               });
+  ASSERT_EQ(sent, 1U);
+  for (int i = 0; i < 3; ++i) setup.engine.progress();
+  EXPECT_EQ(setup.port.wake_ups(), 0U);
+  EXPECT_TRUE(setup.port.wake(0));
+  EXPECT_EQ(setup.port.wake_ups(), 1U);
+  EXPECT_EQ(veth_.read(), frame);
+  EXPECT_FALSE(setup.port.wake(0));
+  EXPECT_EQ(setup.port.wake_ups(), 1U);
+}
+
+TEST_F(PortTest, AnImageIsOfAllItsPagesAndPorts) {
+  const PortOptions options{.interface = "v0", .queues = 2};
+  FrameMemory memory({.homes = homes_of(options) + 1, .frames_per_home = 64});
+  const Port port(memory, options);
+  const Port* const ports[] = {&port};
+  EXPECT_EQ(support::thrown_by([&] { const Image image(memory, ports); }).code(),
+            core::ErrorCode::invalid_value);
+  // The frames, four rings of the first socket, and two of the second.
+  const auto pages = pages_of(memory, ports);
+  ASSERT_EQ(pages.size(), 7U);
+  EXPECT_EQ(pages[0].data(), memory.bytes().data());
+  EXPECT_EQ(pages[1].data(), port.queues()[0].socket.mappings()[0].data());
+  EXPECT_EQ(pages[6].data(), port.queues()[1].socket.mappings()[1].data());
+}
+
+TEST_F(PortTest, SaysWhyADriverRefusesItsProgram) {
+  ASSERT_EQ(std::system("ip link set v1 mtu 9000 && ip link set v0 mtu 9000"), 0);
+  const auto error = support::thrown_by([] { const TestPort setup({.interface = "v0"}); });
+  EXPECT_EQ(error.code(), core::ErrorCode::not_supported);
+  const std::string text = error.what();
+  EXPECT_TRUE(text.starts_with("attaching the XDP program to v0: ")) << text;
+  EXPECT_NE(text.find("MTU"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with(" (" + core::describe_errno(error.system_errno()) + ")")) << text;
 }
 
 TEST_F(PortTest, HasAQueueForEachRuleThatNamesIt) {
@@ -233,11 +300,20 @@ TEST_F(PortTest, LeavesTheInterfaceAsItWas) {
 }
 
 TEST_F(PortTest, OutlivesAnInterfaceThatGoesDown) {
+  const support::LogCapture log;
   TestPort setup({.interface = "v0"}, {"udp dport 7 to 0"});
   echo_many(setup, 7, 0, 3);
   ASSERT_EQ(std::system("ip link set v0 down"), 0);
-  setup.serve(0, echo);
+  const auto says = [&](const std::string& text) {
+    return support::eventually([&] {
+      setup.serve(0, echo);
+      return log.has("port 'v0': the interface is " + text);
+    });
+  };
+  EXPECT_TRUE(says("down; packets wait until it is up again")) << log.text();
+  EXPECT_FALSE(log.has("the interface is up again"));
   ASSERT_EQ(std::system("ip link set v0 up"), 0);
+  EXPECT_TRUE(says("up again\n")) << log.text();
   // The port checks for it at most once a second.
   ASSERT_TRUE(support::eventually([&] {
     std::uint8_t byte = 1;
@@ -266,9 +342,23 @@ TEST_F(PortTest, SaysWhatIsWrong) {
     });
   };
   EXPECT_EQ(error_of({.interface = "none"}).code(), core::ErrorCode::not_found);
-  EXPECT_EQ(error_of({.interface = "v0", .hardware_queues = {5}}).code(),
-            core::ErrorCode::invalid_value);
+  for (const std::uint32_t queue : {5U, 63U}) {
+    const auto error = error_of({.interface = "v0", .hardware_queues = {queue}});
+    EXPECT_EQ(error.code(), core::ErrorCode::invalid_value);
+    EXPECT_EQ(error.what(), "binding to queue " + std::to_string(queue) +
+                                " of v0: Invalid argument; ethtool -l v0 shows how many queues the "
+                                "interface has");
+    EXPECT_EQ(error.system_errno(), EINVAL);
+  }
+  EXPECT_STREQ(error_of({.interface = "v0", .hardware_queues = {64}}).what(),
+               "queue 64 of v0: at most 63 are allowed");
   EXPECT_EQ(error_of({.interface = "v0", .queues = 2}).code(), core::ErrorCode::full);
+  for (const std::uint32_t queues : {0U, 17U}) {
+    EXPECT_EQ(error_of({.interface = "v0", .queues = queues}).code(),
+              core::ErrorCode::invalid_value);
+  }
+  EXPECT_EQ(homes_of({.interface = "v0", .queues = 16}), 17U);
+  EXPECT_EQ(homes_of({.interface = "v0", .hardware_queues = {3, 4, 5}, .queues = 2}), 9U);
 }
 
 }  // namespace

@@ -1,9 +1,15 @@
 #include "packets/privileges.hpp"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <string>
+#include <thread>
 
 #include "tests/support/thrown.hpp"
 
@@ -33,6 +39,58 @@ TEST(PortErrors, SayWhatWasTriedAndWhatIsMissing) {
     EXPECT_EQ(text.find("trying it: "), 0U) << text;
     EXPECT_NE(text.find(one.says), std::string::npos) << text;
   }
+}
+
+/// Calls a function on a thread that has only these capabilities; capset(2) is about one thread.
+/// Returns false if this process does not have them all.
+template <class Function>
+bool with_capabilities(std::uint64_t capabilities, const Function& function) {
+  bool has_them = false;
+  std::thread([&] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      data.at(i).effective = static_cast<std::uint32_t>(capabilities >> 32 * i);
+      data.at(i).permitted = data.at(i).effective;
+    }
+    has_them = ::syscall(SYS_capset, &header, data.data()) == 0;
+    if (has_them) function();
+  }).join();
+  return has_them;
+}
+
+constexpr std::uint64_t bit(unsigned capability) {
+  return std::uint64_t{1} << capability;
+}
+
+TEST(PortErrors, NameTheCapabilitiesThatAreMissing) {
+  EXPECT_TRUE(with_capabilities(0, [] {
+    EXPECT_EQ(missing_privileges(),
+              "; missing: CAP_NET_RAW, CAP_BPF, CAP_NET_ADMIN (run it as root, or give the program "
+              "setcap cap_net_raw,cap_bpf,cap_net_admin,cap_ipc_lock+ep)");
+    const auto refused = thrown_by([] { throw_port_error("trying it", EPERM); });
+    EXPECT_EQ(refused.what(), "trying it: Operation not permitted" + missing_privileges());
+    const auto full = thrown_by([] { throw_port_error("trying it", ENOBUFS); });
+    EXPECT_NE(std::string(full.what()).find("CAP_IPC_LOCK is missing"), std::string::npos);
+  }));
+}
+
+TEST(PortErrors, NameNoCapabilityThatIsThere) {
+  const std::uint64_t raw = bit(CAP_NET_RAW);
+  bool has_all = with_capabilities(raw | bit(CAP_NET_ADMIN) | bit(CAP_BPF),
+                                   [] { EXPECT_EQ(missing_privileges(), ""); });
+  has_all = has_all && with_capabilities(raw, [] {
+              EXPECT_EQ(missing_privileges().find("; missing: CAP_BPF, CAP_NET_ADMIN (run"), 0U);
+            });
+  has_all =
+      has_all && with_capabilities(bit(CAP_SYS_ADMIN), [] {
+        EXPECT_EQ(missing_privileges().find("; missing: CAP_NET_RAW, CAP_NET_ADMIN (run"), 0U);
+      });
+  has_all = has_all && with_capabilities(bit(CAP_IPC_LOCK), [] {
+              const auto full = thrown_by([] { throw_port_error("trying it", ENOBUFS); });
+              EXPECT_STREQ(full.what(), "trying it: No buffer space available");
+            });
+  if (!has_all) GTEST_SKIP() << "unprivileged" << missing_privileges();
 }
 
 TEST(PortErrors, AreOfResultsBelowZero) {
