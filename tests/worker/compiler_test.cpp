@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace offload::worker {
 namespace {
@@ -70,6 +71,29 @@ TEST_F(PrivateFolderTest, ACompilerRunsInItWithItsTemporaryFiles) {
   EXPECT_EQ(run.output, folder.path() + "\n" + folder.path() + " C\n");
   EXPECT_EQ(run.failure, "exit status 3");
   EXPECT_EQ(run_compiler({"/bin/true"}, folder, signals).failure, "");
+  const auto error =
+      support::thrown_by([&] { (void)run_compiler({"/none/compiler"}, folder, signals); });
+  EXPECT_STREQ(error.what(), "cannot start /none/compiler: No such file or directory");
+}
+
+TEST_F(PrivateFolderTest, TheOutputOfACompilerIsLimited) {
+  core::Signals signals{core::Hangup::rereads};
+  const PrivateFolder folder;
+  const CompilerRun run =
+      run_compiler({"/bin/sh", "-c", "cat; head -c 70000 /dev/zero"}, folder, signals);
+  EXPECT_EQ(run.failure, "");  // its input is empty
+  EXPECT_EQ(run.output, std::string(std::size_t{64} * 1024, '\0'));
+}
+
+TEST_F(PrivateFolderTest, ASignalEndsACompiler) {
+  core::Signals signals{core::Hangup::rereads};
+  const PrivateFolder folder;
+  EXPECT_EQ(run_compiler({"/bin/sh", "-c", "kill -HUP $PPID && echo on"}, folder, signals).output,
+            "on\n");
+  while (signals.take() != 0) continue;  // the compiler may have been faster than its signal
+  EXPECT_THROW(
+      (void)run_compiler({"/bin/sh", "-c", "kill -TERM $PPID && sleep 600"}, folder, signals),
+      core::Interrupted);
 }
 
 }  // namespace

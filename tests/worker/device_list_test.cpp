@@ -5,6 +5,41 @@
 namespace offload::worker {
 namespace {
 
+TEST(DeviceList, HasALineForEachCapability) {
+  const device::Device device{device::Kind::rdma,
+                              3,
+                              "mlx5_3",
+                              "0000:03:00.0",
+                              1,
+                              3ULL << 29,
+                              device::FunctionKind::physical};
+  const std::string text = describe(device);
+  const std::string begin = device.describe() +
+                            "\n  memory 1.5 GiB\n  function PF\n  NUMA node 1\n"
+                            "  shared_memory ";
+  EXPECT_EQ(text.substr(0, begin.size()), begin);
+  EXPECT_EQ(std::ranges::count(text, '\n'), std::ptrdiff_t{4 + device::kCapabilities});
+  for (std::size_t i = 0; i < device::kCapabilities; ++i) {
+    const auto capability = static_cast<device::Capability>(i);
+    const std::string line = fmt::format("\n  {:<20} ", device::name_of(capability));
+    EXPECT_NE(text.find(line), std::string::npos) << line << " is not in " << text;
+  }
+  EXPECT_TRUE(text.ends_with("\n  copies               no: " +
+                             device::supports(device, device::Capability::copies).reason + "\n"))
+      << text;
+}
+
+TEST(DeviceList, LeavesOutWhatIsNotKnown) {
+  device::Device device;
+  device.name = "host";
+  const std::string text = describe(device);
+  EXPECT_EQ(text.find("\n  memory"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\n  function"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\n  NUMA node"), std::string::npos) << text;
+  device.numa_node = 0;
+  EXPECT_NE(describe(device).find("\n  NUMA node 0\n"), std::string::npos);
+}
+
 TEST(RepresentorList, IsEmptyWithoutAny) {
   EXPECT_EQ(representor_list({}), "");
 }

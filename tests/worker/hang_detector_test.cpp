@@ -25,6 +25,13 @@ TEST(HangDetector, AThreadThatHasNotBegunDoesNotHang) {
   EXPECT_EQ(looks_until_hung(detector), 0);
 }
 
+TEST(HangDetector, AStepWithoutALimitDoesNotHang) {
+  HangDetector detector;
+  for (int looks = 0; looks < 3; ++looks) EXPECT_FALSE(detector.look(std::chrono::hours(2400)));
+  detector.enter(0ms);
+  EXPECT_EQ(looks_until_hung(detector), 2);
+}
+
 TEST(HangDetector, AStepThatOutlastsItsLimitIsAHang) {
   HangDetector detector;
   detector.enter(1s);

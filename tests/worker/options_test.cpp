@@ -96,6 +96,24 @@ TEST(WorkerOptions, UdpHasAPlaceAServiceAndQueues) {
   EXPECT_EQ(options.udp_service, "reverse");
   EXPECT_EQ(options.udp_queues, 4U);
   EXPECT_FALSE(accepted({}).udp);
+  const auto with_gpu = accepted({"--udp", "eth1:1", "-g", "01:00.0", "--udp-service", "echo"});
+  EXPECT_EQ(with_gpu.udp->interface, "eth1");
+  EXPECT_EQ(with_gpu.udp_service, "echo");
+  EXPECT_EQ(with_gpu.udp_queues, 1U);
+  EXPECT_EQ(accepted({"--udp", "eth1:1", "--udp-queues", "16"}).udp_queues, 16U);
+}
+
+TEST(WorkerOptions, ServicesOfModulesAndSourcesHaveOptions) {
+  const auto options =
+      accepted({"--service-module", "a.so", "--service-source", "b.cu", "--service-source", "c.cpp",
+                "--service-option", "key=1", "--service-option", "b.key=2"});
+  EXPECT_EQ(options.service_modules, std::vector<std::string>{"a.so"});
+  EXPECT_EQ(options.service_sources, (std::vector<std::string>{"b.cu", "c.cpp"}));
+  EXPECT_EQ(options.configuration.argument_count, 11);  // with the program's name
+  backend::ServiceOptions expected;
+  ASSERT_TRUE(backend::add_service_option(expected, "key=1"));
+  ASSERT_TRUE(backend::add_service_option(expected, "b.key=2"));
+  EXPECT_EQ(options.service_options, expected);
 }
 
 TEST(WorkerOptions, GraphTakesAnAddressAndASpin) {
@@ -129,6 +147,13 @@ TEST(WorkerOptions, OneLineSaysWhatIsWrong) {
       {{"--udp", "eth1:1", "--admin", "unix:x"}, "--udp excludes --admin"},
       {{"--udp", "eth1:1", "-c", "dpu"}, "--udp excludes --comch-channel-name"},
       {{"--udp", "eth1:1", "--udp-queues", "17"}, "--udp-queues: '17' is not"},
+      {{"--udp", "eth1:1", "--udp-queues", "0"}, "--udp-queues: '0' is not"},
+      {{"--udp", "eth1:1", "--backend", "graph"}, "--udp excludes --backend graph"},
+      {{"--service-source", "b.c"}, "--service-source: 'b.c' is not a file whose name ends in"},
+      {{"--service-option", "key"}, "--service-option: 'key' is not KEY=VALUE"},
+      {{"--data-path", "gpu"}, "--data-path gpu needs RDMA"},
+      {{"-d", "0"}, "is an option of the reference application: use --comch rdma:ADDRESS:PORT"},
+      {{"-t", "4"}, "is an option of the reference application: use --threads of the server"},
       {{"--udp", "eth1:1", "-g", "01:00.0", "-g", "02:00.0"},
        "--udp allows only one --gpu-pci-addr"},
       {{"--udp-service", "echo"}, "--udp-service requires --udp"},
@@ -177,6 +202,13 @@ TEST(WorkerOptions, HelpNamesThemAll) {
                              "--stuck-after", "--log-level", "--stand-by", "--replace",
                              "--shutdown-together", "--max-memory", "auto, cuda, graph, cpu"}) {
     EXPECT_NE(help.text.find(option), std::string::npos) << option;
+  }
+  std::size_t at = 0;
+  for (const char* const group : {"\nServer:\n", "\nBack end:\n", "\nServices:\n",
+                                  "\nRequests by UDP:\n", "\nOperation:\n"}) {
+    const std::size_t next = help.text.find(group, at);
+    ASSERT_NE(next, std::string::npos) << group << " in " << help.text;
+    at = next;
   }
 }
 

@@ -215,7 +215,10 @@ TEST_F(ProgramTest, RepliesToCommands) {
   std::ofstream(file_) << "shutdown-timeout = \"1s\"\n";
   EXPECT_EQ(ask("POST", "/reload"), "200");
   EXPECT_EQ(ask("POST", "/drain"), "404");
+  lets_go_ = false;
   EXPECT_EQ(ask("POST", "/detach"), "200");
+  EXPECT_TRUE(turn_until([&] { return ask("GET", "/readyz") == "503"; }));
+  for (const AttachedWorker& worker : attached_) session_->release(worker.id);
   ASSERT_TRUE(ends()) << log_.text();
   EXPECT_EQ(status_.get(), ExitStatus::done);
 }

@@ -69,6 +69,25 @@ TEST_F(WorkerMetricsTest, OfBothWorkersAreAddedUp) {
   EXPECT_TRUE(has_line("offload_worker_ready 1"));
 }
 
+TEST_F(WorkerMetricsTest, OfEachChannelAreToldApart) {
+  for (const auto& times : second_->times_of(2)) times->turns.busy.set(2'000'000'000);
+  second_->times()[1]->turns.busy.set(3'000'000'000);
+  telemetry::Exposition page(true);
+  metrics_.collect(page);
+  for (const char* const line :
+       {"\noffload_worker_attached{worker=\"0\"} 0\n",
+        "\noffload_worker_busy_seconds_total{worker=\"1\",channel=\"0\"} 2\n",
+        "\noffload_worker_busy_seconds_total{worker=\"1\",channel=\"1\"} 3\n"}) {
+    EXPECT_NE(page.text().find(line), std::string::npos) << line << " is not in " << page.text();
+  }
+}
+
+TEST_F(WorkerMetricsTest, AreHealthyWhileTheProgramTurns) {
+  EXPECT_TRUE(metrics_.health().holds);
+  metrics_.note_turn(core::Clock::now() - 2 * telemetry::TurnWatch::kLongestTurn, false);
+  EXPECT_FALSE(metrics_.health().holds);
+}
+
 TEST_F(WorkerMetricsTest, TheStatusIsOfEachWorker) {
   second_->describe({"cpu", "a thread sends responses"});
   second_->attached.set(1);

@@ -270,12 +270,27 @@ TEST_F(WorkerTest, ThatIsTakenForStuckAttachesAgain) {
 }
 
 TEST_F(WorkerTest, ThatIsRefusedFails) {
+  // Each reason counts; that of a port for clients only before there are channels.
+  for (const protocol::Refusal reason :
+       {protocol::Refusal::bad_hello, protocol::Refusal::misplaced_message}) {
+    serve();
+    start();
+    ASSERT_TRUE(attaches());
+    session_->refuse(attached_.back().id, reason, "a bad one");
+    EXPECT_EQ(failure(), "this worker cannot attach: a bad one");
+    EXPECT_FALSE(worker_->serves());
+    session_.reset();
+  }
+}
+
+TEST_F(WorkerTest, ReportsWhatItsBackEndRefuses) {
   serve();
   start();
-  ASSERT_TRUE(attaches());
-  session_->refuse(attached_.front().id, protocol::Refusal::bad_hello, "a bad one");
-  EXPECT_EQ(failure(), "this worker cannot attach: a bad one");
-  EXPECT_FALSE(worker_->serves());
+  ASSERT_TRUE(attaches()) << log_.text();
+  const auto channel = attached_.front().channels.back()->memory.endpoint().view;
+  kernels::store_packet(channel.request(0).packets, {{1001, 0, 0}, channel.layout.flag_of(0)});
+  ASSERT_TRUE(turn_until([this] { return counts().faults.value() == 1; })) << log_.text();
+  EXPECT_TRUE(log_.has("error: session 1: channel 1 slot 0: refused 1001 bytes: ")) << log_.text();
 }
 
 TEST_F(WorkerTest, WaitsForAServerThatIsBusy) {
@@ -312,6 +327,22 @@ TEST_F(WorkerTest, SaysWhyNoServerLetItIn) {
   EXPECT_TRUE(text.ends_with("; start it, or correct --comch")) << text;
 }
 
+TEST_F(WorkerTest, AServerThatDoesNotLetItInIsThere) {
+  start();
+  ASSERT_TRUE(turn_until([this] { return log_.has("cannot connect"); })) << log_.text();
+  serve(0);
+  ASSERT_TRUE(turn_until([this] { return log_.has("cannot accept this worker yet"); }));
+  // The attempt after this one ends before the server can reply.
+  worker_->set(
+      {comch::make_address(options_.comch, {}, {}), core::Duration{}, options_.shutdown_timeout});
+  const std::string text = failure();
+  EXPECT_NE(text.find(" accepted this worker within 0 s: the server sent no channels: is this the "
+                      "address of its --comch?; before: the server cannot accept this worker yet"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("start it"), std::string::npos) << text;
+}
+
 TEST_F(WorkerTest, AnAddressThatDoesNotAnswerIsNamed) {
   const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0).front(), 0);
   const net::SocketAddress address = net::local_address(listener.get());
@@ -345,7 +376,9 @@ TEST_F(WorkerTest, TakesNoMoreMemoryThanItMay) {
   most_memory_ = 1000;
   serve();
   start();
-  EXPECT_NE(failure().find("this worker cannot attach: channel 0 needs"), std::string::npos);
+  const std::string text = failure();
+  EXPECT_NE(text.find("this worker cannot attach: channel 0 needs"), std::string::npos) << text;
+  EXPECT_EQ(text.find("a port for clients"), std::string::npos) << text;
   EXPECT_TRUE(attached_.empty());
 }
 
