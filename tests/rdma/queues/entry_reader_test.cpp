@@ -281,6 +281,42 @@ TEST_F(ChangedEntryTest, AWaitThatCannotBe) {
   EXPECT_EQ(read(never, Reading::as_card, 0, 0), "entry 0: its condition is unknown");
 }
 
+TEST_F(ChangedEntryTest, AnOperationWithoutItsOperandsOrWithInlineDataThatItCannotHave) {
+  const LocalBuffer buffer{1, 12, 2};
+  wire::SendWork work;
+  work.buffers = &buffer;
+  struct Case {
+    Opcode opcode;
+    std::uint32_t word;  ///< with the length of the buffer
+  };
+  for (const Case& made : {Case{Opcode::rdma_read, 8}, Case{Opcode::compare_swap, 12},
+                           Case{Opcode::fetch_add, 12}, Case{kDump, 4}}) {
+    work.opcode = made.opcode;
+    work.buffer_count = 1;
+    EXPECT_EQ(read(work, Reading::as_card, made.word, 0x8000'0000),
+              "entry 0: its inline data is invalid");
+    if (!wire::is_atomic(made.opcode)) continue;
+    work.buffer_count = 0;
+    EXPECT_EQ(read(work, Reading::as_card, 1, 3 ^ 2), "entry 0: its length is invalid");
+  }
+}
+
+TEST_F(ChangedEntryTest, AWaitForATimeHasThreeReservedWords) {
+  const auto until = wire::wait_for_time(1);
+  for (const std::uint32_t word : {5U, 6U, 7U}) {
+    EXPECT_EQ(read(until, Reading::strict, word, 1), "entry 0: a reserved field is not 0") << word;
+    EXPECT_EQ(read(until, Reading::as_card, word, 1), "") << word;
+  }
+}
+
+TEST_F(EntryReaderTest, ADoorbellOfAnotherQueueIsAFault) {
+  wire::store_record(queues_.send.record, 1);
+  wire::ring_doorbell(queues_.send.doorbell, wire::control_segment(0, kNumber + 1, 1, {}));
+  EXPECT_TRUE(reader_.look());
+  EXPECT_EQ(reader_.fault(), "the doorbell names another queue");
+  EXPECT_FALSE(reader_.has_entry());
+}
+
 /// Rings like NVIDIA's device functions: a doorbell with 24 bits of the position and no length, the
 /// record, and the same doorbell again.
 class DoorbellFirstTest : public EntryReaderTest {

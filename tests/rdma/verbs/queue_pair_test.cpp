@@ -119,6 +119,13 @@ TEST_F(QueuePairTest, WhatItWasMadeWithIsQueried) {
   EXPECT_EQ(told.initial.recv_cq, receives.get());
   EXPECT_EQ(told.initial.cap.max_send_wr, 7U);
   EXPECT_EQ(told.initial.sq_sig_all, 1);
+  EXPECT_EQ(told.initial.srq, nullptr);
+  const SharedReceiveQueue shared(domain, 16);
+  EXPECT_EQ(fake().shared_attributes.max_wr, 16U);
+  EXPECT_EQ(fake().shared_attributes.max_sge, 1U);
+  options.srq = &shared;
+  const QueuePair sharing(domain, sends, receives, options);
+  EXPECT_EQ(sharing.query(IBV_QP_CAP).initial.srq, shared.get());
   fake().fail_call = "ibv_query_qp";
   EXPECT_THROW(static_cast<void>(queue.query(IBV_QP_STATE)), core::Error);
 }
