@@ -127,8 +127,7 @@ Socket::Statistics Port::statistics() const {
     const Socket::Statistics each = queue.socket.statistics();
     sum.dropped += each.dropped;
     sum.ring_full += each.ring_full;
-    // Of the fill ring: the queues of a hardware queue share one, and each reports its count.
-    if (queue.number == 0) sum.no_frames += each.no_frames;
+    if (queue.number == 0) sum.no_frames += each.no_frames;  // of the fill ring that all share
     sum.invalid_sends += each.invalid_sends;
   }
   return sum;
