@@ -37,9 +37,9 @@ class Reload {
   std::vector<Read> sources_;
 };
 
-/// Rereads a program's command line with the file of its configuration, for Reload. Of the
-/// settings, those of `names` may change: the log's levels do here, and `take(now)` takes the
-/// others into `options`, which outlive the Change. Throws Error.
+/// Rereads a program's command line with the file of its configuration, for Reload. Only the
+/// settings of `names` may change: the log's levels do here, and `take(now)` takes the others
+/// into `options`, which outlive the Change. Throws Error.
 template <class Options, class Parse, class Take>
 Reload::Change reread(Options& options, Parse parse, const std::vector<std::string>& names,
                       Take take) {

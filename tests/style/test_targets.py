@@ -77,7 +77,7 @@ def test_process_tests_name_no_program_that_is_not_built_for_them():
 
 @pytest.mark.parametrize("architectures, group, lowest", [
     ("75-real;80-real;90", "", "75"), ("100;90a-real", "", "90"), ("90-virtual", "", "90"),
-    # What the preset "release" takes on a machine with a GPU; there may be several of different kinds.
+    # The preset "release" takes this on a machine with a GPU; there may be several of different kinds.
     ("native", "NATIVE=90-real;80-real", "80"), ("all", "ALL=75;80;120", "75"), ("all-major", "ALL_MAJOR=80;90", "80")])
 def test_the_lowest_architecture(tmp_path, architectures, group, lowest):
     (tmp_path / "ask.cmake").write_text(f"""

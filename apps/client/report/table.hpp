@@ -3,8 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "apps/client/options.hpp"
 #include "apps/client/run/run_result.hpp"
 
 namespace offload::client {

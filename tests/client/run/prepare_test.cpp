@@ -115,7 +115,7 @@ TEST_F(PrepareTest, KindsHaveTheirShareOfTheRate) {
   EXPECT_EQ(logged.result.kinds[1].total->due, 15U);
 }
 
-// A listener with room for one connection, which nobody accepts.
+// The listener has room for one connection, which is never accepted.
 TEST_F(PrepareTest, ConnectionsThatDoNotComeAboutAreCounted) {
   const core::Fd listener = net::bind_tcp(net::resolve("127.0.0.1", 0).front());
   net::start_listening(listener.get(), 0);

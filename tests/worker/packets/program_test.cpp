@@ -35,7 +35,7 @@ constexpr std::size_t kSourceAddress = 26;
 constexpr std::size_t kDestinationAddress = 30;
 constexpr std::size_t kSourcePort = 34;
 
-/// Writes the checksums of an IPv4 frame anew.
+/// Writes the checksums of an IPv4 frame again.
 Bytes corrected(Bytes frame) {
   store_16(frame.data() + 24, 0);
   store_16(frame.data() + 24,
