@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cpu.hpp"
+#include "protocol/control.hpp"
 #include "tests/support/command_line.hpp"
 
 namespace offload::server {
