@@ -14,6 +14,7 @@
 
 #include "comch/transport/local/control.hpp"
 #include "core/error.hpp"
+#include "tests/core/process/rights.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/thrown.hpp"
@@ -155,10 +156,10 @@ template <class Action, class Meanwhile>
 int as_another_user(Action action, Meanwhile meanwhile) {
   const pid_t child = ::fork();
   if (child == 0) {
-    constexpr unsigned kNobody = 65534;
     constexpr int kNotAllowed = 100;
     ::alarm(20);
-    if (::setresuid(kNobody, kNobody, kNobody) != 0) std::_Exit(kNotAllowed);
+    if (::setresuid(core::test::kNobody, core::test::kNobody, core::test::kNobody) != 0)
+      std::_Exit(kNotAllowed);
     std::_Exit(action());
   }
   int status = -1;
