@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rdma/queues/queue_memory.hpp"
+#include "tests/rdma/fake_devx.hpp"
 
 namespace offload::rdma::test {
 namespace {
@@ -26,6 +27,7 @@ FakeMlx5 card;
 std::map<const void*, Rings> rings;  ///< of a queue pair or a completion queue
 std::map<ibv_pd*, ibv_parent_domain_init_attr> parents;
 std::vector<std::unique_ptr<Page[]>> own_memory;
+mlx5_wqe_av vector_of_handle;
 
 ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr*) {
   if (fake().fail_call == "alloc_td") {
@@ -105,6 +107,7 @@ QueuePairMemory memory_at_card(const FakeQueuePair& queue) {
 
 void reset_fake_mlx5() {
   card = {};
+  fake_devx() = {};
   card.drives = true;
   rings.clear();
   parents.clear();
@@ -185,6 +188,11 @@ int mlx5dv_init_obj(mlx5dv_obj* object, std::uint64_t kind) {
   if (fake().fail_call == "mlx5dv_init_obj") return fake().fail_with;
   if ((kind & MLX5DV_OBJ_QP) != 0) *object->qp.out = rings.at(object->qp.in).pair;
   if ((kind & MLX5DV_OBJ_CQ) != 0) *object->cq.out = rings.at(object->cq.in).completions;
+  if ((kind & MLX5DV_OBJ_PD) != 0) object->pd.out->pdn = FakeDevx::kDomain;
+  if ((kind & MLX5DV_OBJ_AH) != 0) {
+    std::ranges::copy(FakeDevx::kPeerMac, vector_of_handle.rmac);
+    object->ah.out->av = &vector_of_handle;
+  }
   return 0;
 }
 }

@@ -68,7 +68,8 @@ void mark_fresh(std::span<std::byte> memory, std::size_t place, std::uint32_t co
   mlx5::mark_fresh({reinterpret_cast<Cqe*>(&memory[place]), count});
 }
 
-void check_space(const QueueSpace& space, std::size_t needed) {
+/// Returns the space.
+const QueueSpace& check_space(const QueueSpace& space, std::size_t needed) {
   if (space.size < needed) {
     throw core::Error(ErrorCode::no_memory, "queues need " + std::to_string(needed) +
                                                 " bytes; available are " +
@@ -79,6 +80,7 @@ void check_space(const QueueSpace& space, std::size_t needed) {
   if (begin % kRingAlignment != 0) {
     throw core::Error(ErrorCode::invalid_value, "memory of queues must begin at a page");
   }
+  return space;
 }
 
 template <class T>
@@ -121,9 +123,8 @@ std::vector<std::byte> DevxReceives::first_content(std::uint32_t entries) {
 
 DevxReceives::DevxReceives(const DeviceContext& device, const ProtectionDomain& domain,
                            std::uint32_t entries, const QueueSpace& space)
-    : entries_(entries), space_(device, space), registers_(device) {
+    : entries_(entries), space_(device, check_space(space, bytes_of(entries))), registers_(device) {
   const Layout layout = layout_of_receives(entries);
-  check_space(space, layout.bytes);
   completions_ =
       make_card_completions(device, space_, registers_, layout.receives, log2_of(entries));
   DevxCommand command;
@@ -172,8 +173,7 @@ DevxQueuePair::DevxQueuePair(const DeviceContext& device, const ProtectionDomain
     return;
   }
   const Layout layout = layout_of(sizes);
-  check_space(space, layout.bytes);
-  space_.emplace(device, space);
+  space_.emplace(device, check_space(space, layout.bytes));
   if (options.registers == nullptr) {
     // The value of a doorbell counts alone then; on a shared register another could replace it.
     own_registers_.emplace(device,
