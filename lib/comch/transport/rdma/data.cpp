@@ -24,14 +24,13 @@ memory::Range range_of(std::uint8_t* memory, std::uint64_t bytes) {
   return memory::borrow_range({reinterpret_cast<std::byte*>(memory), bytes});
 }
 
-/// Links the requests from `first` to before `end` into one list; returns the last.
+/// Links the requests from `first` to before `end`, of which each is the end of a list, into one
+/// list; returns the last.
 template <class Request, class Place>
 Request& chain(std::vector<Request>& requests, std::uint64_t first, std::uint64_t end,
                Place place) {
   for (; first + 1 != end; ++first) requests[place(first)].next = &requests[place(first + 1)];
-  Request& last = requests[place(first)];
-  last.next = nullptr;
-  return last;
+  return requests[place(first)];
 }
 
 /// Makes a pair with inline sends (IBV_SEND_INLINE) for short messages, which save the device a

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <array>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "tests/rdma/fake_fixture.hpp"
@@ -48,6 +50,19 @@ TEST_F(AdaptersTest, TheAddressOfAConnectionSaysTheDevice) {
                "service level 0, partition 0xffff"))
       << log_.text();
   EXPECT_EQ(adapters.find(own("10.0.0.1")).adapter, place.adapter) << "it is open already";
+  const std::string first = log_.text();
+  EXPECT_EQ(first.find("RDMA for"), first.rfind("RDMA for")) << first;
+}
+
+TEST_F(AdaptersTest, KnowsTheMemoryOfARegion) {
+  Adapter adapter("fake0");
+  std::array<std::byte, 64> memory{};
+  const std::span<std::byte> middle = std::span(memory).subspan(16, 32);
+  const Registered region(adapter.registrar, memory::borrow_range(middle));
+  for (const auto& [place, expected] :
+       {std::pair{15, false}, std::pair{16, true}, std::pair{47, true}, std::pair{48, false}}) {
+    EXPECT_EQ(region.contains(&memory[static_cast<std::size_t>(place)]), expected) << place;
+  }
 }
 
 TEST_F(AdaptersTest, AnAddressThatNoDeviceHas) {

@@ -107,8 +107,30 @@ TEST_F(CardRingsTest, AQueuePairInErrorEndsThePath) {
 TEST_F(CardRingsTest, StopMovesTheQueuePairToError) {
   make_path();
   path_->stop();
-  EXPECT_EQ(fake().queue_pairs.back()->attributes.qp_state, IBV_QPS_ERR);
+  const auto& pair = *fake().queue_pairs.back();
+  EXPECT_EQ(pair.attributes.qp_state, IBV_QPS_ERR);
+  const std::size_t changes = pair.modified.size();
   path_->stop();
+  EXPECT_EQ(pair.modified.size(), changes);
+}
+
+TEST_F(CardRingsTest, WhatWasNotStartedIsNotStopped) {
+  path_.emplace(std::make_shared<Adapter>("fake0"), rdma::PathOptions{}, view_, engine_);
+  const auto& pair = *fake().queue_pairs.back();
+  const std::size_t changes = pair.modified.size();
+  path_->stop();
+  EXPECT_EQ(pair.modified.size(), changes);
+}
+
+TEST_F(CardRingsTest, ATurnHasWorkedIfItRang) {
+  make_path();
+  EXPECT_FALSE(engine_.progress());
+  const auto writer = plug_in_card();
+  ASSERT_EQ(respond_with(writer, view_, 0, support::random_bytes(100, 1)),
+            kernels::rdma::WorkResult::done);
+  EXPECT_TRUE(engine_.progress());
+  EXPECT_FALSE(engine_.progress());
+  while (card_.progress()) continue;
 }
 
 // One line for all channels of an attachment.

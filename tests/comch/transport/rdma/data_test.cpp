@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -119,6 +121,92 @@ TEST_F(RdmaDataTest, WhatIsPushedGoesWithOneDoorbellBehindItsReceives) {
       << "from where it lies";
 }
 
+// Each region has keys of its own here.
+TEST_F(RdmaDataTest, AMessageIsItsHeaderAndItsContent) {
+  std::map<const void*, std::uint32_t> keys;
+  fake().make_key = [&](void* address, std::size_t) {
+    return keys[address] = 0x100 + static_cast<std::uint32_t>(keys.size());
+  };
+  start();
+  const kernels::ChannelView view = channel_->endpoint().view;
+  const ibv_qp_cap& cap = queue().initial.cap;
+  EXPECT_EQ(cap.max_send_wr, kRdmaDepth);
+  EXPECT_EQ(cap.max_recv_wr, kRdmaDepth);
+  EXPECT_EQ(cap.max_send_sge, 2U);
+  EXPECT_EQ(cap.max_recv_sge, 2U);
+  EXPECT_EQ(queue().initial.send_cq->cqe, static_cast<int>(2 * kRdmaDepth));
+  constexpr std::uint32_t kLengths[] = {0, 1, kernels::kMaxPacketPayload, kRdmaLongest};
+  for (std::uint32_t i = 0; i < 4; ++i) post(i, kLengths[i]);
+  engine_.progress();
+  ASSERT_EQ(queue().sends.size(), 4U);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const rdma::test::Posted& sent = queue().sends[i];
+    EXPECT_EQ(sent.send.wr_id, i);
+    EXPECT_EQ(sent.send.opcode, IBV_WR_SEND);
+    ASSERT_EQ(sent.pieces.size(), kLengths[i] == 0 ? 1U : 2U);
+    EXPECT_EQ(sent.pieces[0].length, kDataHeaderSize);
+    std::array<std::byte, kDataHeaderSize> header{};
+    DataHeader{i, kLengths[i], 0}.store(header.data());
+    EXPECT_EQ(std::memcmp(std::bit_cast<void*>(sent.pieces[0].addr), header.data(), header.size()),
+              0);
+    EXPECT_EQ((sent.send.send_flags & IBV_SEND_INLINE) != 0, i < 3);
+    if (i < 3) {
+      Bytes message = support::copy_of(header);
+      message.insert(message.end(), payload_.begin(), payload_.begin() + kLengths[i]);
+      EXPECT_EQ(sent.inlined, message);
+    }
+    const rdma::test::Posted& due = queue().receives[i];
+    EXPECT_EQ(due.pieces[0].length, kDataHeaderSize);
+    EXPECT_EQ(due.pieces[0].lkey, sent.pieces[0].lkey);
+    EXPECT_EQ(due.pieces[1].lkey, keys.at(view.responses));
+    EXPECT_EQ(std::bit_cast<std::uint8_t*>(due.pieces[1].addr),
+              reinterpret_cast<std::uint8_t*>(view.response(i).plain()));
+  }
+  EXPECT_EQ(queue().sends[2].pieces[1].lkey, 0U) << "no key is needed for what is copied";
+  EXPECT_EQ(queue().sends[3].pieces[1].lkey, keys.at(view.requests));
+}
+
+TEST_F(RdmaDataTest, ACompletionIsForAllMessagesBefore) {
+  start();
+  std::uint64_t next = 0;
+  for (const std::size_t count : {3U, 2U, 1U, 4U}) {
+    const std::uint64_t first = next;
+    for (std::size_t i = 0; i < count; ++i) post(next++, 1);
+    engine_.progress();
+    ASSERT_EQ(queue().sends.size(), count);
+    for (std::size_t i = 0; i < count; ++i) fake().finish_send(queue());
+    ASSERT_EQ(fake().completions.size(), 1U);
+    engine_.progress();
+    EXPECT_EQ(handler_->sent, next);
+    for (std::uint64_t sequence = first; sequence < next; ++sequence) arrive({sequence, 0, 0});
+    engine_.progress();
+    EXPECT_EQ(handler_->taken.size(), next) << "empty ones";
+    EXPECT_TRUE(queue().receives.empty());
+  }
+  EXPECT_EQ(handler_->batches, 4U);
+  EXPECT_FALSE(connection_->failed());
+}
+
+TEST_F(RdmaDataTest, SleepsArmedOncePerEvent) {
+  start(kRdmaDepth);
+  while (engine_.progress()) continue;
+  fake().fail_call = "req_notify_cq";
+  EXPECT_EQ(engine_.arm(), core::Duration{});
+  engine_.disarm();
+  fake().fail_call.clear();
+  const int before = fake().arms;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(engine_.arm(), core::Duration::max());
+    engine_.disarm();
+    EXPECT_EQ(fake().arms, before + 1) << "the event has not come";
+  }
+  fake().ring();
+  for (int i = 0; i < 20; ++i) engine_.progress();
+  EXPECT_EQ(engine_.arm(), core::Duration::max());
+  engine_.disarm();
+  EXPECT_EQ(fake().arms, before + 2);
+}
+
 TEST_F(RdmaDataTest, WithoutInlineAShortMessageIsStaged) {
   start();
   const auto calls = fake().calls;
@@ -132,6 +220,10 @@ TEST_F(RdmaDataTest, WithoutInlineAShortMessageIsStaged) {
   ASSERT_EQ(queue().sends.size(), 1U);
   ASSERT_EQ(queue().sends[0].pieces.size(), 1U);
   EXPECT_EQ(queue().sends[0].pieces[0].length, kDataHeaderSize + 100);
+  EXPECT_EQ(
+      std::memcmp(std::bit_cast<std::byte*>(queue().sends[0].pieces[0].addr) + kDataHeaderSize,
+                  payload_.data(), 100),
+      0);
   EXPECT_EQ(queue().sends[0].send.send_flags, unsigned{IBV_SEND_SIGNALED});
 }
 
