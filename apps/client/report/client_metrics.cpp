@@ -78,7 +78,6 @@ void ClientMetrics::add(const Interval& interval) {
   counts_.in_flight_ns += interval.in_flight_ns;
   connects_ += interval.connect.count();
   add_latencies(interval.service, service_);
-  if (!open_loop_) return;
   add_latencies(interval.response, response_);
   add_latencies(interval.lag, lag_);
 }

@@ -62,6 +62,7 @@ TEST(Table, SaysHowManyRequestsHaveNoLatency) {
   run.unanswered = 0;
   run.total->answered = run.total->service.count();
   EXPECT_EQ(make_table(run).find("Not in"), std::string::npos);
+  EXPECT_EQ(make_line(run).find("without"), std::string::npos) << make_line(run);
 }
 
 TEST(Table, ALineForEachOfSeveralRuns) {

@@ -109,6 +109,30 @@ TEST(RequestPool, EachSizeIsAClassDrawnByItsWeight) {
   EXPECT_EQ(pool.longest_response(), 4096U);
 }
 
+// So that a command is run 64 times in all; its classes have as many requests as others.
+TEST(RequestPool, RequestsOfACommandAreRepeated) {
+  const core::Signals signals;
+  for (const std::size_t classes : {1U, 2U, 64U}) {
+    SizeMix mix;
+    for (std::uint32_t i = 0; i < classes; ++i) mix.push_back({16 + i, 1});
+    const auto pool = RequestPool::of_sizes(
+        mix, {}, Answers(*Verification::parse("command:cat"), Service::reverse, signals));
+    const std::size_t different = classes == 64 ? 2 : 64 / classes;
+    for (std::uint32_t size_class = 0; size_class < classes; ++size_class) {
+      const std::uint32_t first = pool.first_of(size_class);
+      std::set<std::vector<std::byte>> seen;
+      for (std::uint32_t i = 0; i < pool.count_of(size_class); ++i) {
+        const auto payload = request_of(pool, first + i).payload;
+        seen.insert(support::copy_of(payload));
+        EXPECT_TRUE(std::ranges::equal(
+            payload, request_of(pool, first + static_cast<std::uint32_t>(i % different)).payload));
+      }
+      EXPECT_EQ(seen.size(), different);
+      EXPECT_GT(pool.count_of(size_class), different);
+    }
+  }
+}
+
 TEST(RequestPool, AMixThatDoesNotFitIsRefused) {
   SizeMix mix;
   for (std::uint32_t i = 0; i < 20; ++i) mix.push_back({(std::uint32_t{16} << 20) - i, 1});
