@@ -48,7 +48,7 @@ struct FakeDevx {
   alignas(64) std::byte page[4096]{};  ///< of registers, the same for all
 };
 
-/// That of the test. reset_fake_mlx5() starts it again.
+/// The test assigns {} to begin.
 FakeDevx& fake_devx();
 
 }  // namespace offload::rdma::test

@@ -107,7 +107,6 @@ QueuePairMemory memory_at_card(const FakeQueuePair& queue) {
 
 void reset_fake_mlx5() {
   card = {};
-  fake_devx() = {};
   card.drives = true;
   rings.clear();
   parents.clear();

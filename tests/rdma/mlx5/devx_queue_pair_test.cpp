@@ -35,7 +35,10 @@ constexpr std::size_t kBytes = 0x5000;
 
 class DevxQueuePairTest : public FakeDeviceTest {
  protected:
-  DevxQueuePairTest() { test::reset_fake_mlx5(); }
+  DevxQueuePairTest() {
+    test::reset_fake_mlx5();
+    fake_devx() = {};
+  }
 
   QueueSpace space(std::size_t size = kBytes) { return {memory_.data(), size}; }
   /// Lets the card have queue pairs without a record.
@@ -71,7 +74,7 @@ TEST_F(DevxQueuePairTest, MakesItsPartsInItsSpace) {
   EXPECT_FALSE(pair.waits_for_completions());
   ASSERT_EQ(fake_devx().calls.size(), 5U);  // two are questions
   for (const auto& [call, place, log2] :
-       {std::tuple{2, kSends, 6U}, std::tuple{3, kReceives, 4U}}) {
+       {std::tuple{2U, kSends, 6U}, std::tuple{3U, kReceives, 4U}}) {
     const DevxWords& words = fake_devx().calls[call].words;
     EXPECT_EQ(words.at(0x10), 0x0200'0000U);
     EXPECT_EQ(words.at(0x1c), log2 << 24 | kRegisters);
@@ -118,7 +121,8 @@ TEST_F(DevxQueuePairTest, WithoutARecordTheDoorbellIsItsOwn) {
 
 TEST_F(DevxQueuePairTest, OverrunsAreIgnoredInBothQueues) {
   const DevxQueuePair pair(device_, domain_, kSizes, space(), {.checks_overrun = false});
-  for (const int call : {2, 3}) EXPECT_EQ(fake_devx().calls[call].words.at(0x10), 0x0202'0000U);
+  for (const unsigned call : {2U, 3U})
+    EXPECT_EQ(fake_devx().calls[call].words.at(0x10), 0x0202'0000U);
 }
 
 TEST_F(DevxQueuePairTest, UsesWhatItIsGiven) {

@@ -25,7 +25,10 @@ using test::FakeDevx;
 
 class DevxTest : public FakeDeviceTest {
  protected:
-  DevxTest() { test::reset_fake_mlx5(); }
+  DevxTest() {
+    test::reset_fake_mlx5();
+    fake_devx() = {};
+  }
 
   std::array<std::byte, 2 * kRingAlignment> memory_{};
   DeviceContext device_{"fake0"};
@@ -134,7 +137,7 @@ TEST_F(DevxTest, EntriesThatAreFreshBelongToTheCard) {
   for (auto& entry : entries) std::ranges::fill(entry.words, 0x5555'5555);
   mark_fresh(std::span(entries).first(2));
   for (const auto& [place, expected] :
-       {std::pair{0, 0xf1}, std::pair{1, 0xf1}, std::pair{2, 0x55}}) {
+       {std::pair{0U, 0xf1}, std::pair{1U, 0xf1}, std::pair{2U, 0x55}}) {
     const auto bytes = std::as_bytes(std::span(entries)).subspan(64 * place, 64);
     EXPECT_EQ(std::to_integer<int>(bytes[63]), expected)
         << place;  // MLX5_CQE_INVALID, the owner's bit
