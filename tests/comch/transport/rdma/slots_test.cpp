@@ -44,7 +44,7 @@ TEST_F(RdmaSlotRequestsTest, AllOfATurnGoWithOneCompletion) {
             static_cast<int>(kSlotDepth * kMostRequestWrites + kSlotDepth));
   for (std::uint32_t i = 0; i < kSlotDepth; ++i) {
     ASSERT_TRUE(
-        server_.requester.post(random_bytes(100, i), channel::test::Server::somebody()).ok());
+        server_.requester.post(random_bytes(1500, i), channel::test::Server::somebody()).ok());
   }
   server_.requester.flush();
   EXPECT_TRUE(server_.engine.progress());
@@ -56,7 +56,7 @@ TEST_F(RdmaSlotRequestsTest, AllOfATurnGoWithOneCompletion) {
   for (std::uint32_t i = 0; i < kSlotDepth; ++i) {
     const auto response = server_.take();
     ASSERT_TRUE(response.has_value());
-    const Bytes request = random_bytes(100, i);
+    const Bytes request = random_bytes(1500, i);
     EXPECT_EQ(*response, Bytes(request.rbegin(), request.rend()));
   }
   EXPECT_EQ(proxy_->failure(), nullptr);
