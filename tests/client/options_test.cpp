@@ -88,6 +88,7 @@ TEST(ClientOptions, OpenLoops) {
   EXPECT_EQ(accepted({"--rate", "20k"}).rate, 20e3);
   EXPECT_EQ(accepted({"--rate", "1.5m"}).rate, 1.5e6);
   EXPECT_EQ(accepted({"--rate", "0.5"}).rate, 0.5);
+  EXPECT_EQ(accepted({"--rate", "0.001"}).rate, 0.001);
   EXPECT_EQ(accepted({"--rate", "9", "--arrivals", "poisson"}).arrivals, ArrivalKind::poisson);
   EXPECT_TRUE(accepted({"--rate", "9"}).is_open_loop());
   EXPECT_TRUE(accepted({"--schedule", "file"}).is_open_loop());
@@ -220,6 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--response-timeout", "0"}, "a time from 1ms to 1000h"},
         BadCase{{"-s", "h", "--log-level", "loud"}, "one of trace, debug"},
         BadCase{{"-s", "h", "--output"}, "--output"},
+        BadCase{{"-s", "h", "--rate", "0.000999"}, "--rate: '0.000999' is not a rate from 0.001"},
         BadCase{{"-s", "h", "--rate", "0"}, "--rate: '0' is not a rate from 0.001"},
         BadCase{{"-s", "h", "--rate", "10g"}, "--rate"},
         BadCase{{"-s", "h", "--rate", "nan"}, "--rate"},

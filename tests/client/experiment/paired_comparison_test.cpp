@@ -104,6 +104,17 @@ TEST(PairedComparison, WithoutPairsNothingIsKnown) {
   EXPECT_EQ(comparison.answer({}, {}).sentence, "cannot be told within the time given");
 }
 
+TEST(PairedComparison, AFigureThatOneOfAPairLacksDoesNotCount) {
+  PairedComparison comparison({});
+  MadeUpMachine machine(1);
+  for (int pair = 0; pair < 100; ++pair) machine.add_pair(comparison, 1);
+  const std::string before = comparison.answer(counted(100), counted(100)).sentence;
+  comparison.add({}, {{1, 1, 1, 1}});
+  comparison.add({{1, 1, 1, 1}}, {});
+  EXPECT_EQ(comparison.pairs(), 102U);
+  EXPECT_EQ(comparison.answer(counted(100), counted(100)).sentence, before);
+}
+
 TEST(PairedComparison, ATailThatIsSlowerCountsAlthoughTheRestIsEqual) {
   const Answer answer = compared(1, 1, 2, 100);
   EXPECT_EQ(answer.verdict, Verdict::slower);

@@ -65,6 +65,12 @@ TEST(Checker, AMismatchShowsOffsetExpectedAndGot) {
   EXPECT_EQ(fault_of(response("X123456789"), "0123456789"),
             "the response differs at offset 0 of 10: expected 30 31 32 33 34 35 36 37 ..., "
             "got 58 31 32 33 34 35 36 37 ...");
+  EXPECT_EQ(fault_of(response("X1234567"), "01234567"),
+            "the response differs at offset 0 of 8: expected 30 31 32 33 34 35 36 37, "
+            "got 58 31 32 33 34 35 36 37");
+  EXPECT_EQ(fault_of(response("X12345678"), "012345678"),
+            "the response differs at offset 0 of 9: expected 30 31 32 33 34 35 36 37 ..., "
+            "got 58 31 32 33 34 35 36 37 ...");
 }
 
 TEST(Checker, AnotherLengthIsWrongBeforeThePayloadIsThere) {

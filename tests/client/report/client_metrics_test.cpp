@@ -58,6 +58,12 @@ TEST(ClientMetrics, IntervalsAddUp) {
   expect_sample(metrics, "connects_total 2");
   expect_sample(metrics, "errors_total{kind=\"mismatch\"} 2");
   expect_sample(metrics, "errors_total{kind=\"late\"} 0");
+  const std::string first(name_of(ErrorKind::first_refusal));
+  EXPECT_EQ(page_of(metrics).find("kind=\"" + first + "\""), std::string::npos);
+  auto refused = std::make_unique<Interval>();
+  refused->errors.add(ErrorKind::first_refusal);
+  metrics.add(*refused);
+  expect_sample(metrics, "errors_total{kind=\"" + first + "\"} 1");
 }
 
 TEST(ClientMetrics, LatenciesAreInBuckets) {

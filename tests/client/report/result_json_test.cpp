@@ -46,6 +46,19 @@ TEST(ResultJson, SaysWhatRanWhereAndHow) {
   EXPECT_EQ(options.at("on_error"), "stop");
 }
 
+TEST(ResultJson, ADurationOrAScheduleHasNoCount) {
+  const auto options_told = [](const Options& options) {
+    return make_json(options, sample_campaign(true), {}, "").at("options");
+  };
+  Options timed = options_of(true);
+  timed.duration = 2s;
+  EXPECT_TRUE(options_told(timed).at("iteration_count").is_null());
+  EXPECT_EQ(options_told(timed).at("duration_seconds"), 2.0);
+  Options replayed = options_of(true);
+  replayed.schedule = "file";
+  EXPECT_TRUE(options_told(replayed).at("iteration_count").is_null());
+}
+
 TEST(ResultJson, ARun) {
   const auto json = make_json(options_of(true), sample_campaign(true), {}, "");
   const auto& run = json.at("runs").at(0);

@@ -58,6 +58,7 @@ TEST(RequestPool, RandomRequestsDifferAndHaveTheirResponses) {
       ASSERT_EQ(frame.payload.size(), size);
       EXPECT_TRUE(std::ranges::equal(backwards(frame.payload), answer_of(pool, number)));
       seen.insert(backwards(frame.payload));
+      EXPECT_FALSE(std::ranges::equal(frame.payload.first(8), frame.payload.subspan(8, 8)));
     }
     EXPECT_EQ(seen.size(), pool.count_of(0));
   }

@@ -46,7 +46,8 @@ TEST_F(ScheduleTest, WrongOnesNameTheirLine) {
   EXPECT_EQ(error("0 64\n64\n"), "2: each line needs an offset and a size");
   EXPECT_EQ(error("0.25,\n").substr(0, 3), "1: ");
   EXPECT_EQ(error("1 64\n0.5 64\n"), "2: its offset is before the offset of the previous line");
-  EXPECT_EQ(error("0 17m\n").substr(0, 3), "1: ");
+  EXPECT_EQ(error("0 16777217\n").substr(0, 3), "1: ");
+  EXPECT_EQ(read("0 16777216\n").sizes.front().bytes, 16777216U);
   EXPECT_EQ(error("-1 64\n").substr(0, 3), "1: ");
   EXPECT_EQ(error("\n# nothing\n"), "2: it has no requests");
 }

@@ -28,6 +28,7 @@ TEST(Verification, Parse) {
   EXPECT_EQ(Verification::parse("length")->kind, Kind::length);
   EXPECT_FALSE(Verification::parse("length")->bytes);
   EXPECT_EQ(Verification::parse("length:1k")->bytes, 1024U);
+  EXPECT_EQ(Verification::parse("length:16777216")->bytes, 16777216U);
   EXPECT_EQ(Verification::parse("file:a:b")->argument, "a:b");
   EXPECT_EQ(Verification::parse("command:wc -c")->kind, Kind::command);
   EXPECT_EQ(Verification::parse("command:wc -c")->argument, "wc -c");

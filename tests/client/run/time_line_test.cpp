@@ -54,6 +54,29 @@ TEST_F(TimeLineTest, ThreadsAreJoinedSecondBySecond) {
   EXPECT_EQ(time_line.total().service.count(), 18U);
 }
 
+TEST_F(TimeLineTest, ASecondHasTheFiguresOfItsInterval) {
+  const auto interval = std::make_unique<Interval>();
+  interval->begin = start_ + 3s;
+  interval->end = start_ + 5s;
+  interval->answered = 9;
+  interval->valid = 7;
+  interval->errors.add(ErrorKind::mismatch, 2);
+  interval->in_flight_ns = 8e9;
+  interval->service.record(2us);
+  const auto second = second_of(*interval, start_);
+  EXPECT_DOUBLE_EQ(second.start_s, 3);
+  EXPECT_DOUBLE_EQ(second.length_s, 2);
+  EXPECT_EQ(second.operations, 9U);
+  EXPECT_EQ(second.valid, 7U);
+  EXPECT_EQ(second.errors, 2U);
+  EXPECT_EQ(second.in_flight, 4.0);
+  EXPECT_EQ(second.service_time_us.count, 1U);
+  ASSERT_TRUE(second.response_time_us);
+  EXPECT_EQ(second.response_time_us->count, 0U);
+  interval->end = interval->begin;
+  EXPECT_EQ(second_of(*interval, start_).in_flight, 0.0);
+}
+
 TEST_F(TimeLineTest, TheWarmUpIsApart) {
   auto time_line = make(2s, 1);
   add(time_line, 0, 0s, 2s, 100);
