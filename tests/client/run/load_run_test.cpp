@@ -121,14 +121,14 @@ TEST(LoadRun, AScheduleIsReplayedByAllThreads) {
   const ReversingServer server;
   core::Signals signals;
   const support::TempDir directory;
-  directory.write("schedule", "0 10\n1ms 100\n2ms 10\n3ms 5\n4ms 10\n5ms 0\n5ms 0\n5ms 0\n5ms 0\n");
+  directory.write("schedule", "0 10\n1ms 100\n2ms 10\n3ms 5\n4ms 10\n5ms 1\n5ms 1\n5ms 1\n5ms 1\n");
   Options options = options_for(server);
   options.schedule = directory.file("schedule");
   options.iteration_count = 1;  // the schedule decides
   const RunResult result = run(options, signals);
   EXPECT_TRUE(result.faults.empty()) << result.faults.front();
   EXPECT_EQ(result.total->valid, 9U);
-  EXPECT_EQ(result.total->tx_bytes, 9 * protocol::kFrameHeaderSize + 135);
+  EXPECT_EQ(result.total->tx_bytes, 9 * protocol::kFrameHeaderSize + 139);
 }
 
 TEST(LoadRun, WithoutAServerItThrows) {
