@@ -89,6 +89,7 @@ TEST(ClientOptions, OpenLoops) {
   EXPECT_EQ(accepted({"--rate", "1.5m"}).rate, 1.5e6);
   EXPECT_EQ(accepted({"--rate", "0.5"}).rate, 0.5);
   EXPECT_EQ(accepted({"--rate", "0.001"}).rate, 0.001);
+  EXPECT_EQ(accepted({"--rate", "20m", "-t", "2"}).rate, 20e6);
   EXPECT_EQ(accepted({"--rate", "9", "--arrivals", "poisson"}).arrivals, ArrivalKind::poisson);
   EXPECT_TRUE(accepted({"--rate", "9"}).is_open_loop());
   EXPECT_TRUE(accepted({"--schedule", "file"}).is_open_loop());
@@ -108,6 +109,18 @@ TEST(ClientOptions, StepsOfTheRate) {
   EXPECT_EQ(options.rate_steps_text, "10k:5s,20k:15s");
   EXPECT_TRUE(accepted({"--rate", "10k"}).rate_steps.empty());
   EXPECT_EQ(accepted({"--rate", "1:1ms"}).duration, 1ms);
+}
+
+TEST(ClientOptions, APercentileIsBetweenNoneAndAll) {
+  EXPECT_DOUBLE_EQ(accepted({"--search", "p0.5:1ms"}).search->quantile, 0.005);
+  EXPECT_DOUBLE_EQ(accepted({"--search", "p99.99:1ms"}).search->quantile, 0.9999);
+  for (const char* const search : {"p0:1ms", "p100:1ms", "p-1:1ms"}) {
+    support::expect_refused(parse({"-s", "h", "--search", search}), "offload-client", search);
+  }
+}
+
+TEST(ClientOptions, AuthoritiesAreForTls) {
+  EXPECT_EQ(accepted({"--tls", "--tls-ca", "file"}).tls_ca, "file");
 }
 
 TEST(ClientOptions, AStartIsAtMostADayAway) {
@@ -222,6 +235,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--log-level", "loud"}, "one of trace, debug"},
         BadCase{{"-s", "h", "--output"}, "--output"},
         BadCase{{"-s", "h", "--rate", "0.000999"}, "--rate: '0.000999' is not a rate from 0.001"},
+        BadCase{{"-s", "h", "--rate", "20.1m", "-t", "2"},
+                "--rate: a thread sends at most 10000000 requests a second (increase -t)"},
         BadCase{{"-s", "h", "--rate", "0"}, "--rate: '0' is not a rate from 0.001"},
         BadCase{{"-s", "h", "--rate", "10g"}, "--rate"},
         BadCase{{"-s", "h", "--rate", "nan"}, "--rate"},

@@ -194,20 +194,6 @@ double median_p99(std::vector<results::RunInterval>::const_iterator begin,
   return metrics::estimate_median(values).middle;
 }
 
-/// "no errors in 1000 answers; p99 at the end 1.02 of that at the beginning"
-std::string soak_text(const RunResult& run) {
-  std::string text = fmt::format("no errors in {} answers in {:.1f} s", run.total->answered,
-                                 core::to_seconds(run.duration));
-  constexpr std::ptrdiff_t kParts = 10;
-  const auto part = std::ssize(run.seconds) / kParts;
-  if (part == 0) return text;
-  const double first = median_p99(run.seconds.begin(), run.seconds.begin() + part);
-  const double last = median_p99(run.seconds.end() - part, run.seconds.end());
-  return first > 0 ? text + fmt::format("; p99 of the last tenth is {:.2f} of that of the first",
-                                        last / first)
-                   : text;
-}
-
 /// Returns what the runs of one target answer.
 Answer answer_of(const Experiment& experiment, const Options& options, const Campaign& campaign) {
   using enum LoadVerdict::Code;
@@ -288,6 +274,19 @@ void run_targets(const Experiment& experiment, const ExperimentLoad& load,
 }
 
 }  // namespace
+
+std::string soak_text(const RunResult& run) {
+  std::string text = fmt::format("no errors in {} answers in {:.1f} s", run.total->answered,
+                                 core::to_seconds(run.duration));
+  constexpr std::ptrdiff_t kParts = 10;
+  const auto part = std::ssize(run.seconds) / kParts;
+  if (part == 0) return text;
+  const double first = median_p99(run.seconds.begin(), run.seconds.begin() + part);
+  const double last = median_p99(run.seconds.end() - part, run.seconds.end());
+  return first > 0 ? text + fmt::format("; p99 of the last tenth is {:.2f} of that of the first",
+                                        last / first)
+                   : text;
+}
 
 std::vector<TargetProcess> start_targets(const Experiment& experiment, const std::string& folder) {
   std::vector<TargetProcess> processes;

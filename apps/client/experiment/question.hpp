@@ -10,6 +10,7 @@
 #include "apps/client/experiment/hosts.hpp"
 #include "apps/client/experiment/paired_comparison.hpp"
 #include "apps/client/experiment/target_process.hpp"
+#include "apps/client/run/run_result.hpp"
 #include "core/signals.hpp"
 
 namespace offload::client {
@@ -65,6 +66,10 @@ bool wait_for_targets(const Experiment& experiment, std::vector<TargetProcess>& 
 LoadAnswer ask(const Experiment& experiment, const ExperimentLoad& load,
                const std::vector<std::string>& command_line, const std::string& folder,
                core::Signals& signals, const Print& print);
+
+/// Returns what a soak tells of its run: "no errors in 1000 answers in 20.0 s; p99 of the last
+/// tenth is 1.02 of that of the first".
+std::string soak_text(const RunResult& run);
 
 /// Returns the answer for all loads: the worst verdict, and the sentence of each.
 Answer answer_of(const std::vector<LoadAnswer>& answers);

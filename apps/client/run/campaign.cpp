@@ -62,7 +62,7 @@ class CampaignRunner {
       const RunResult& result = add_run({rate, options_.max_concurrent_messages});
       // A refusal or a lost connection is how a server fails under load; a wrong answer is not.
       if (result.interrupted || result.wrong() != 0) return std::nullopt;
-      return measured_by(result, search);
+      return measured_by(result, search, options_.lag_tolerance);
     });
   }
 
@@ -71,31 +71,6 @@ class CampaignRunner {
     campaign_.runs.push_back(run_load(options_, setting, load_, signals_, observer_));
     on_run_(campaign_.runs.back());
     return campaign_.runs.back();
-  }
-
-  Measured measured_by(const RunResult& result, const Search& search) const {
-    const Interval& total = *result.total;
-    // The percentile says how many responses are enough, so the run's own too_few does not count.
-    const LoadVerdict::Code code =
-        result.verdict.code == LoadVerdict::Code::cut_short
-            ? LoadVerdict::Code::cut_short
-            : judge_load(result.load_seen(result.setting.rate, options_.lag_tolerance)).code;
-    Measured measured;
-    measured.achieved_per_second = result.valid_per_second();
-    measured.latency_us = core::to_micros(total.response.percentile(search.quantile));
-    // Is it over the bound, but by a time that this client may have added itself?
-    const double lag_us = core::to_micros(total.lag.percentile(search.quantile));
-    const double bound_us = core::to_micros(search.bound);
-    const bool is_doubtful =
-        measured.latency_us > bound_us && measured.latency_us - lag_us <= bound_us;
-    // A few latencies can exceed a bound, but they cannot meet it.
-    measured.held = has_percentile(total.response, search.quantile);
-    measured.too_few =
-        code == LoadVerdict::Code::too_few || (!measured.held && measured.latency_us <= bound_us);
-    measured.trusted = code != LoadVerdict::Code::client_late && !is_doubtful && !measured.too_few;
-    measured.kept_up =
-        code == LoadVerdict::Code::kept_up && !result.has_errors() && result.unanswered == 0;
-    return measured;
   }
 
   const Options& options_;
@@ -137,6 +112,31 @@ void estimate(Campaign& campaign, bool open_loop) {
 }
 
 }  // namespace
+
+Measured measured_by(const RunResult& result, const Search& search, core::Duration lag_tolerance) {
+  const Interval& total = *result.total;
+  // The percentile says how many responses are enough, so the run's own too_few does not count.
+  const LoadVerdict::Code code =
+      result.verdict.code == LoadVerdict::Code::cut_short
+          ? LoadVerdict::Code::cut_short
+          : judge_load(result.load_seen(result.setting.rate, lag_tolerance)).code;
+  Measured measured;
+  measured.achieved_per_second = result.valid_per_second();
+  measured.latency_us = core::to_micros(total.response.percentile(search.quantile));
+  // Is it over the bound, but by a time that this client may have added itself?
+  const double lag_us = core::to_micros(total.lag.percentile(search.quantile));
+  const double bound_us = core::to_micros(search.bound);
+  const bool is_doubtful =
+      measured.latency_us > bound_us && measured.latency_us - lag_us <= bound_us;
+  // A few latencies can exceed a bound, but they cannot meet it.
+  measured.held = has_percentile(total.response, search.quantile);
+  measured.too_few =
+      code == LoadVerdict::Code::too_few || (!measured.held && measured.latency_us <= bound_us);
+  measured.trusted = code != LoadVerdict::Code::client_late && !is_doubtful && !measured.too_few;
+  measured.kept_up =
+      code == LoadVerdict::Code::kept_up && !result.has_errors() && result.unanswered == 0;
+  return measured;
+}
 
 void run_campaign(const Options& options, const Load& load, core::Signals& signals,
                   const RunObserver& observer, const std::function<void(const RunResult&)>& on_run,

@@ -34,6 +34,9 @@ struct Campaign {
   }
 };
 
+/// Returns what a run at one rate tells a search. `lag_tolerance`: as in Options.
+Measured measured_by(const RunResult& result, const Search& search, core::Duration lag_tolerance);
+
 /// Makes the runs that `options` ask for, with their `load`, into `campaign`, one after the other,
 /// which keeps those that were made if it throws. `on_run`: called after each. A signal ends the
 /// run that is under way and what would come after it, and so does a fault unless errors are

@@ -167,6 +167,33 @@ TEST_F(QuestionTest, ASoakTellsOfEachTarget) {
   EXPECT_FALSE(has(told_, "BASE"));
 }
 
+TEST(SoakText, ComparesTheLastTenthWithTheFirst) {
+  RunResult run;
+  run.duration = std::chrono::seconds(25);
+  run.total->answered = 1234;
+  const std::string answers = "no errors in 1234 answers in 25.0 s";
+  EXPECT_EQ(soak_text(run), answers);
+  const auto add = [&](int seconds, double service_p99, double response_p99) {
+    results::RunInterval second;
+    second.service_time_us.p99 = service_p99;
+    second.response_time_us.emplace().p99 = response_p99;
+    run.seconds.insert(run.seconds.end(), static_cast<std::size_t>(seconds), second);
+  };
+  add(2, 100, 0);
+  add(7, 900, 0);
+  EXPECT_EQ(soak_text(run), answers) << "nine seconds have no tenth";
+  add(14, 900, 0);
+  add(2, 150, 0);
+  EXPECT_EQ(soak_text(run), answers + "; p99 of the last tenth is 1.50 of that of the first");
+  for (std::size_t i = 0; i < 2; ++i) run.seconds[i].response_time_us->p99 = 300;
+  EXPECT_EQ(soak_text(run), answers + "; p99 of the last tenth is 0.50 of that of the first");
+  for (std::size_t i = 0; i < 2; ++i) {
+    run.seconds[i].response_time_us.reset();
+    run.seconds[i].service_time_us.p99 = 0;
+  }
+  EXPECT_EQ(soak_text(run), answers);
+}
+
 TEST_F(QuestionTest, ASoakOfWrongLoadsIsNotAnswered) {
   const LoadAnswer late = answer_to(Question::soak, {base()}, kLate);
   EXPECT_EQ(late.answer.verdict, Verdict::cannot_tell);

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
+#include <vector>
 
 namespace offload::client {
 namespace {
@@ -116,6 +119,12 @@ TEST(ClientMetrics, TheStatusHasTotalsAndBuckets) {
   EXPECT_EQ(status.at("errors").at("mismatch"), 1);
   EXPECT_EQ(status.at("stages").at("service time").size(), status.at("bounds_ns").size() + 1);
   EXPECT_EQ(status.at("stages").at("service time").back(), 1);
+  for (const char* const stage : {"response time", "schedule lag"}) {
+    const auto buckets = status.at("stages").at(stage).get<std::vector<int>>();
+    EXPECT_EQ(buckets.size(), status.at("bounds_ns").size() + 1);
+    EXPECT_EQ(std::accumulate(buckets.begin(), buckets.end(), 0), 1) << stage;
+    EXPECT_EQ(buckets.back(), 0) << stage;
+  }
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ TEST(LiveTable, GrowsByALineASecondOnATerminal) {
     table.show(few);
     few.response_time_us->count = 0;
     table.show(few);
+    few.length_s = 0;
+    table.show(few);
     shown = read_all(terminal.user.get());
   }
   EXPECT_NE(shown.find("response p50 us"), std::string::npos) << shown;
@@ -61,7 +63,8 @@ TEST(LiveTable, GrowsByALineASecondOnATerminal) {
       shown.substr(shown.find('\n') + 1),
       "     3.0           2500          4.5             80.0        900.0          1        7\n"
       "     3.0           2500          4.5             80.0            -          1        7\n"
-      "     3.0           2500          4.5                -            -          1        7\n");
+      "     3.0           2500          4.5                -            -          1        7\n"
+      "     1.0              0          4.5                -            -          1        9\n");
 }
 
 TEST(LiveTable, IsNotShownElsewhere) {

@@ -96,6 +96,14 @@ TEST(Table, LinesOfNothingAreLeftOut) {
             "8 sent again");
 }
 
+TEST(Table, OneResponseIsEnoughForItsTime) {
+  RunResult run = sample_run(false);
+  run.kinds.emplace_back();
+  EXPECT_NE(make_table(run).find("Kind (service time)"), std::string::npos);
+  run.total->response.record(std::chrono::microseconds(200));
+  EXPECT_NE(make_table(run).find("Kind (response time)"), std::string::npos);
+}
+
 TEST(Table, ALineForEachKind) {
   RunResult run = sample_run(true);
   KindResult& kind = run.kinds.emplace_back();

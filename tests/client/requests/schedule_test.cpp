@@ -35,6 +35,7 @@ TEST_F(ScheduleTest, OffsetsAndSizes) {
   EXPECT_EQ(schedule.requests[1].offset, 1500us);
   EXPECT_EQ(schedule.requests[2].offset, 250ms);
   ASSERT_EQ(schedule.sizes.size(), 3U);
+  for (const SizeShare& size : schedule.sizes) EXPECT_EQ(size.weight, 1);
   EXPECT_EQ(schedule.sizes[schedule.requests[1].size_class].bytes, 4096U);
   EXPECT_EQ(schedule.requests[0].size_class, schedule.requests[2].size_class);
   EXPECT_EQ(schedule.sizes[schedule.requests[3].size_class].bytes, 0U);

@@ -162,6 +162,80 @@ TEST_F(CampaignTest, ASearchMeasuresByItsPercentile) {
   EXPECT_TRUE(steps.back().measured.trusted);
 }
 
+/// A run at 1000 requests a second that kept up: each took 400 us, of which 1 us was this client's.
+RunResult a_good_run(std::uint64_t responses = 1000, core::Duration time = 400us,
+                     core::Duration lag = 1us) {
+  RunResult run;
+  run.setting.rate = 1000;
+  run.duration = 1s;
+  run.total->due = 1000;
+  run.total->valid = run.total->answered = responses;
+  for (std::uint64_t i = 0; i < responses; ++i) {
+    run.total->service.record(time);
+    run.total->response.record(time);
+    run.total->lag.record(lag);
+  }
+  return run;
+}
+
+Measured measured_by_p99(const RunResult& run) {
+  return measured_by(run, {"p99", 0.99, 500us}, 1ms);
+}
+
+TEST(MeasuredBy, HasWhatTheSearchJudges) {
+  const Measured good = measured_by_p99(a_good_run());
+  EXPECT_EQ(good.achieved_per_second, 1000);
+  EXPECT_NEAR(good.latency_us, 400, 1);
+  EXPECT_TRUE(good.kept_up);
+  EXPECT_TRUE(good.trusted);
+  EXPECT_FALSE(good.too_few);
+  EXPECT_TRUE(good.held);
+}
+
+TEST(MeasuredBy, AnErrorOrALateServerDidNotKeepUp) {
+  const auto kept_up_with = [](const auto& change) {
+    RunResult run = a_good_run();
+    change(run);
+    const Measured measured = measured_by_p99(run);
+    EXPECT_TRUE(measured.trusted);
+    return measured.kept_up;
+  };
+  EXPECT_FALSE(kept_up_with([](RunResult& run) { run.total->errors.add(ErrorKind::closed); }));
+  EXPECT_FALSE(kept_up_with([](RunResult& run) { run.faults.emplace_back("it is gone"); }));
+  EXPECT_FALSE(kept_up_with([](RunResult& run) { run.unanswered = 1; }));
+  EXPECT_FALSE(kept_up_with([](RunResult& run) { run.total->held_back = 500; }));
+  EXPECT_FALSE(
+      kept_up_with([](RunResult& run) { run.verdict.code = LoadVerdict::Code::cut_short; }));
+  EXPECT_TRUE(kept_up_with([](RunResult& run) {
+    run.verdict.code = LoadVerdict::Code::too_few;  // by other rules
+  }));
+}
+
+TEST(MeasuredBy, ALateClientIsNotTrusted) {
+  RunResult late = a_good_run();
+  late.total->noticed_late = 500;
+  EXPECT_FALSE(measured_by_p99(late).trusted);
+  EXPECT_FALSE(measured_by_p99(late).too_few);
+  // Over the bound, and within it without this client's own time.
+  EXPECT_FALSE(measured_by_p99(a_good_run(1000, 600us, 200us)).trusted);
+  EXPECT_TRUE(measured_by_p99(a_good_run(1000, 600us, 50us)).trusted);
+  EXPECT_TRUE(measured_by_p99(a_good_run(1000, 400us, 200us)).trusted);
+}
+
+TEST(MeasuredBy, AFewLatenciesExceedABoundButDoNotMeetIt) {
+  const Measured within = measured_by_p99(a_good_run(50));
+  EXPECT_FALSE(within.held);
+  EXPECT_TRUE(within.too_few);
+  EXPECT_FALSE(within.trusted);
+  const Measured beyond = measured_by_p99(a_good_run(50, 600us));
+  EXPECT_FALSE(beyond.held);
+  EXPECT_FALSE(beyond.too_few);
+  EXPECT_TRUE(beyond.trusted);
+  RunResult none_due = a_good_run();
+  none_due.total->due = 0;
+  EXPECT_TRUE(measured_by_p99(none_due).too_few);
+}
+
 TEST_F(CampaignTest, ASearchEndsWhereTooFewRequestsAreDue) {
   Options searched = options();
   searched.rate = 50;
