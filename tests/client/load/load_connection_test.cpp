@@ -189,7 +189,7 @@ TEST(LoadConnection, SilenceIsAnError) {
   plan.response_timeout = 50ms;
   RunningLoad running(plan, pool);
   running.server().respond(reversed(running.server().read_request()));
-  EXPECT_EQ(running.fault().rfind("thread 7, request 1: no response for 0.0", 0), 0U)
+  EXPECT_EQ(running.fault().rfind("thread 7, request 1: no response for 0.", 0), 0U)
       << running.fault();
   EXPECT_NE(running.fault().find("4 requests unanswered"), std::string::npos) << running.fault();
 }
