@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <numeric>
+#include <set>
 
 #include "kernels/group.hpp"
 #include "packets/image.hpp"
@@ -157,6 +158,71 @@ TEST_F(PortTest, IsWokenByThoseWhoSendIfItsEngineIsNotToWakeTheDriver) {
   EXPECT_EQ(veth_.read(), frame);
   EXPECT_FALSE(setup.port.wake(0));
   EXPECT_EQ(setup.port.wake_ups(), 1U);
+}
+
+TEST_F(PortTest, AnImageHasEachPartOnce) {
+  using kernels::packets::FrameRing;
+  using kernels::packets::RingOrder;
+  const PortOptions options{.interface = "v0", .queues = 2};
+  FrameMemory memory({.homes = 3, .frames_per_home = 64});
+  const Port port(memory, options);
+  const Port* const ports[] = {&port};
+  const Image image(memory, ports);
+  ASSERT_EQ(image.queue_count(), 2U);
+  const auto whole_lines = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
+  constexpr std::size_t kOrders = 6;  // of fill and completions, and of each queue two
+  EXPECT_EQ(image.bytes(), kOrders * 64 + whole_lines(3 * sizeof(FrameRing)) +
+                               whole_lines(2 * sizeof(Queue)) +
+                               2 * (sizeof(RingWords) + 64 * sizeof(std::uint64_t)));
+  const HostImage made(memory, ports);
+  std::set<const RingOrder*> orders;
+  const auto expect_order = [&](const RingOrder* order, std::uint64_t published) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(order) % 64, 0U);
+    EXPECT_EQ(order->reserved, published);
+    EXPECT_EQ(order->published, published);
+    EXPECT_EQ(order->taken, 0U);
+    EXPECT_EQ(order->taking, 0U);
+    orders.insert(order);
+  };
+  const auto expect_same = [](const auto& ring, const auto& of_socket) {
+    EXPECT_EQ(ring.entries, of_socket.entries);
+    EXPECT_EQ(ring.producer, of_socket.producer);
+    EXPECT_EQ(ring.consumer, of_socket.consumer);
+    EXPECT_EQ(ring.flags, of_socket.flags);
+    EXPECT_EQ(ring.mask, of_socket.mask);
+  };
+  const Socket& first = port.queues()[0].socket;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Queue& queue = made.queues()[i];
+    const Port::PortQueue& of_port = port.queues()[i];
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&queue) % alignof(Queue), 0U);
+    expect_same(queue.receive, of_port.socket.receive());
+    expect_same(queue.send, of_port.socket.send());
+    expect_order(queue.send_order, 0);
+    expect_same(queue.completions.ring, first.completions());
+    expect_order(queue.completions.order, 0);
+    EXPECT_EQ(queue.completions.order, made.queues()[0].completions.order);
+    const auto& free_ring = queue.free_frames.ring;
+    expect_order(queue.free_frames.order, 64);
+    EXPECT_EQ(free_ring.mask, 63U);
+    EXPECT_EQ(*free_ring.producer, 64U);
+    EXPECT_EQ(*free_ring.consumer, 0U);
+    EXPECT_EQ(*free_ring.flags, 0U);
+    for (std::uint64_t frame = 0; frame < 64; ++frame) {
+      EXPECT_EQ(free_ring.entries[frame], (of_port.home * 64 + frame) * memory.sizes().frame_bytes);
+    }
+    EXPECT_EQ(reinterpret_cast<std::byte*>(queue.frames.bytes), memory.bytes().data());
+    EXPECT_EQ(queue.frames.frame_bytes, memory.sizes().frame_bytes);
+    EXPECT_EQ(queue.frames.frames_per_home, 64U);
+    EXPECT_EQ(queue.frames.home_count, 3U);
+    const FrameRing& home = queue.frames.homes[of_port.home];
+    expect_same(home.ring, free_ring);
+    EXPECT_EQ(home.order, queue.free_frames.order);
+  }
+  const FrameRing& fill = made.queues()[0].frames.homes[port.hardware_queues()[0].home];
+  expect_same(fill.ring, first.fill());
+  expect_order(fill.order, 64);
+  EXPECT_EQ(orders.size(), kOrders);
 }
 
 TEST_F(PortTest, AnImageIsOfAllItsPagesAndPorts) {
