@@ -112,10 +112,12 @@ TEST(ClientOptions, StepsOfTheRate) {
 }
 
 TEST(ClientOptions, APercentileIsBetweenNoneAndAll) {
-  EXPECT_DOUBLE_EQ(accepted({"--search", "p0.5:1ms"}).search->quantile, 0.005);
-  EXPECT_DOUBLE_EQ(accepted({"--search", "p99.99:1ms"}).search->quantile, 0.9999);
+  EXPECT_DOUBLE_EQ(accepted({"--duration", "1s", "--search", "p0.5:1ms"}).search->quantile, 0.005);
+  EXPECT_DOUBLE_EQ(accepted({"--duration", "1s", "--search", "p99.99:1ms"}).search->quantile,
+                   0.9999);
   for (const char* const search : {"p0:1ms", "p100:1ms", "p-1:1ms"}) {
-    support::expect_refused(parse({"-s", "h", "--search", search}), "offload-client", search);
+    support::expect_refused(parse({"-s", "h", "--duration", "1s", "--search", search}),
+                            "offload-client", search);
   }
 }
 
