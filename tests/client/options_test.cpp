@@ -111,6 +111,42 @@ TEST(ClientOptions, StepsOfTheRate) {
   EXPECT_EQ(accepted({"--rate", "1:1ms"}).duration, 1ms);
 }
 
+TEST(ClientOptions, AKindReplacesWhatItSays) {
+  Options options;
+  options.server_port = 1;
+  options.sizes = SizeMix{{8, 1}};
+  options.sizes_file = "sizes";
+  options.requests_file = "requests";
+  options.service = Service::echo;
+  options.verification = *Verification::parse("none");
+  options.kinds = {*RequestKind::parse("a")};
+  const auto of = [&](const char* kind) { return options.of_kind(*RequestKind::parse(kind)); };
+  using Kind = Verification::Kind;
+
+  const Options plain = of("a");
+  EXPECT_TRUE(plain.kinds.empty());
+  EXPECT_EQ(plain.server_port, 1);
+  EXPECT_EQ(plain.sizes->front().bytes, 8U);
+  EXPECT_EQ(plain.sizes_file, "sizes");
+  EXPECT_EQ(plain.requests_file, "requests");
+  EXPECT_EQ(plain.service, Service::echo);
+  EXPECT_EQ(plain.verification.kind, Kind::none);
+
+  EXPECT_EQ(of("a:port=7").server_port, 7);
+  const Options sized = of("a:size=64");
+  EXPECT_EQ(sized.sizes->front().bytes, 64U);
+  EXPECT_EQ(sized.sizes_file, "");
+  EXPECT_EQ(sized.requests_file, "");
+  EXPECT_EQ(sized.verification.kind, Kind::none);
+  const Options recorded = of("a:requests=file");
+  EXPECT_EQ(recorded.requests_file, "file");
+  EXPECT_EQ(recorded.verification.kind, Kind::recorded);
+  const Options served = of("a:service=crc32c");
+  EXPECT_EQ(served.service, Service::crc32c);
+  EXPECT_EQ(served.verification.kind, Kind::builtin);
+  EXPECT_EQ(of("a:requests=file,verify=length").verification.kind, Kind::length);
+}
+
 TEST(ClientOptions, APercentileIsBetweenNoneAndAll) {
   EXPECT_DOUBLE_EQ(accepted({"--duration", "1s", "--search", "p0.5:1ms"}).search->quantile, 0.005);
   EXPECT_DOUBLE_EQ(accepted({"--duration", "1s", "--search", "p99.99:1ms"}).search->quantile,

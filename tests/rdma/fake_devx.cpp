@@ -19,7 +19,7 @@ int errno_of(const char* call) {
   return fake().fail_call == call ? fake().fail_with : 0;
 }
 
-/// As errno_of(), for functions that return null and set errno.
+/// Returns whether the call fails, and sets errno then: for functions that return null.
 bool returns_null(const char* call) {
   errno = errno_of(call);
   return errno != 0;

@@ -20,7 +20,7 @@ struct DevxCall {
   friend bool operator==(const DevxCall&, const DevxCall&) = default;
 };
 
-/// What libmlx5 was asked to make known to the card.
+/// Memory that libmlx5 was asked to make known to the card.
 struct DevxSpace {
   void* address = nullptr;
   std::size_t size = 0;

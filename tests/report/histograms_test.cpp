@@ -46,6 +46,18 @@ TEST(HistogramSum, TakesTheLargestLatencyThatIsGivenBesideTheHistogram) {
   EXPECT_EQ(sum.latency().at(Statistic::max), 310);
 }
 
+TEST(HistogramSum, OfIntervalsHasTheLargestOfAll) {
+  HistogramSum sum;
+  sum.add(interval_of(0, 1, {100, 5001}).service_time_us);
+  sum.add(interval_of(1, 1, {200, 300}).service_time_us);
+  sum.add(interval_of(2, 1, {}).service_time_us);
+  const IntervalLatency all = sum.interval();
+  EXPECT_EQ(all.count, 4U);
+  EXPECT_EQ(all.max, 5001);
+  EXPECT_NEAR(all.p50, 200, 1);
+  EXPECT_NEAR(all.p99, 5001, 20);
+}
+
 TEST(HistogramSum, OfNothingIsEmpty) {
   const Latency none = HistogramSum().latency();
   EXPECT_EQ(none.count, 0U);

@@ -104,6 +104,22 @@ TEST(PairedComparison, WithoutPairsNothingIsKnown) {
   EXPECT_EQ(comparison.answer({}, {}).sentence, "cannot be told within the time given");
 }
 
+// The other figures are equal, and the one that decides, too.
+TEST(PairedComparison, EachFigureBesideIsLookedAt) {
+  const SliceFigures base{{200, 210, 600, 205}};
+  for (std::size_t i = 0; i < kSliceFigures; ++i) {
+    SliceFigures slower = base;
+    slower.us[i] *= 1.3;
+    PairedComparison comparison({});
+    for (int pair = 0; pair < 400; ++pair) comparison.add(base, slower);
+    const Answer answer = comparison.answer(counted(400), counted(400));
+    EXPECT_EQ(answer.verdict, Verdict::slower) << kSliceFigureNames[i];
+    const bool decides = static_cast<SliceFigure>(i) == ComparisonRules{}.figure;
+    EXPECT_EQ(answer.sentence.find(kSliceFigureNames[i]) == std::string::npos, decides)
+        << answer.sentence;
+  }
+}
+
 TEST(PairedComparison, AFigureThatOneOfAPairLacksDoesNotCount) {
   const SliceFigures figures{{200, 210, 600, 205}};
   PairedComparison comparison({});

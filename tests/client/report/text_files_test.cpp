@@ -68,6 +68,21 @@ TEST(HistogramLog, IsReadBack) {
   EXPECT_FALSE(reader.next(interval));
 }
 
+TEST(HistogramLog, StartsCountFromTheFirstRun) {
+  Campaign campaign = sample_campaign(false);
+  campaign.runs.push_back(sample_run(false));
+  campaign.runs[1].started_at_unix_s += 60;
+  std::istringstream text(make_histogram_log(campaign));
+  metrics::HdrLogReader reader(text, "log");
+  metrics::HdrLogInterval interval;
+  for (const double start :
+       {1'700'000'000.75, 1'700'000'000.75, 1'700'000'060.75, 1'700'000'060.75}) {
+    ASSERT_TRUE(reader.next(interval));
+    EXPECT_NEAR(interval.start_s, start, 1e-3);
+  }
+  EXPECT_FALSE(reader.next(interval));
+}
+
 TEST(HistogramLog, HasTheServiceTimeWithoutTagIfThereIsNoOther) {
   std::istringstream text(make_histogram_log(sample_campaign(false)));
   metrics::HdrLogReader reader(text, "log");

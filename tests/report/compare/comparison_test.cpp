@@ -237,6 +237,25 @@ TEST(Comparison, TooFewPairsTellNothing) {
   EXPECT_EQ(compare({}, {}).pairs, 0U);
 }
 
+TEST(Comparison, PairsAreAlternatedIfNoneBeginsBeforeTheEndOfTheOneBefore) {
+  const auto is_alternated = [](std::vector<double> base, std::vector<double> candidate) {
+    std::vector<report::Run> runs(6);
+    std::vector<const report::Run*> sides[2];
+    for (std::size_t i = 0; i < 6; ++i) {
+      runs[i].started_at_unix_s = (i < 3 ? base : candidate)[i % 3];
+      runs[i].duration_seconds = 5;
+      sides[i / 3].push_back(&runs[i]);
+    }
+    return compare(sides[0], sides[1]).alternated;
+  };
+  EXPECT_TRUE(is_alternated({0, 20, 40}, {10, 30, 50}));
+  EXPECT_TRUE(is_alternated({0, 30, 40}, {10, 20, 50})) << "either may be the first of a pair";
+  EXPECT_TRUE(is_alternated({0, 10, 20}, {5, 15, 25})) << "without a pause";
+  EXPECT_FALSE(is_alternated({0, 10, 20}, {30, 40, 50}));
+  EXPECT_FALSE(is_alternated({30, 40, 50}, {0, 10, 20}));
+  EXPECT_FALSE(is_alternated({0, 20, 40}, {10, 30, 34})) << "the last one begins too early";
+}
+
 TEST(Comparison, RunsWithoutCounterpartAreLeftOut) {
   const report::Run run = sample_run();
   const auto comparison = compare({&run, &run, &run, &run}, {&run, &run, &run});

@@ -272,6 +272,22 @@ TEST(Merge, IsAResultAgainThatMerges) {
   EXPECT_EQ(three.runs[0].offered_per_second, 6);
 }
 
+// The one that began first was measured last, as its warm-up is longer.
+TEST(Merge, TheWarmUpEndsWhereTheFirstIsMeasured) {
+  report::Run early = sample_run();
+  early.warmup_seconds = 3;
+  report::Run late = sample_run(2);
+  late.warmup_seconds = 0.5;
+  for (const bool is_first : {true, false}) {
+    const Result one = sample_result({is_first ? early : late}, "a");
+    const Result other = sample_result({is_first ? late : early}, "b");
+    const report::Run merged = merge({one, other}).result.runs.at(0);
+    EXPECT_DOUBLE_EQ(merged.started_at_unix_s, early.started_at_unix_s);
+    EXPECT_DOUBLE_EQ(merged.warmup_seconds, 2.5);
+    EXPECT_DOUBLE_EQ(merged.duration_seconds, 2.5);
+  }
+}
+
 TEST(Merge, HalfASecondInCommonIsEnough) {
   const auto merged =
       merge({sample_result({sample_run()}, "a"), sample_result({sample_run(1.5)}, "b")});
