@@ -278,14 +278,12 @@ void run_targets(const Experiment& experiment, const ExperimentLoad& load,
 std::string soak_text(const RunResult& run) {
   std::string text = fmt::format("no errors in {} answers in {:.1f} s", run.total->answered,
                                  core::to_seconds(run.duration));
-  constexpr std::ptrdiff_t kParts = 10;
-  const auto part = std::ssize(run.seconds) / kParts;
+  const auto part = std::ssize(run.seconds) / 10;
   if (part == 0) return text;
   const double first = median_p99(run.seconds.begin(), run.seconds.begin() + part);
   const double last = median_p99(run.seconds.end() - part, run.seconds.end());
-  return first > 0 ? text + fmt::format("; p99 of the last tenth is {:.2f} of that of the first",
-                                        last / first)
-                   : text;
+  if (first <= 0) return text;
+  return text + fmt::format("; p99 of the last tenth is {:.2f} of that of the first", last / first);
 }
 
 std::vector<TargetProcess> start_targets(const Experiment& experiment, const std::string& folder) {

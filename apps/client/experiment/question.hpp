@@ -67,8 +67,7 @@ LoadAnswer ask(const Experiment& experiment, const ExperimentLoad& load,
                const std::vector<std::string>& command_line, const std::string& folder,
                core::Signals& signals, const Print& print);
 
-/// Returns what a soak tells of its run: "no errors in 1000 answers in 20.0 s; p99 of the last
-/// tenth is 1.02 of that of the first".
+/// Returns the sentence of a soak: its answers, and how its end differs from its begin.
 std::string soak_text(const RunResult& run);
 
 /// Returns the answer for all loads: the worst verdict, and the sentence of each.

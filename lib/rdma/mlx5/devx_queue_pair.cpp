@@ -68,7 +68,6 @@ void mark_fresh(std::span<std::byte> memory, std::size_t place, std::uint32_t co
   mlx5::mark_fresh({reinterpret_cast<Cqe*>(&memory[place]), count});
 }
 
-/// Returns the space.
 const QueueSpace& check_space(const QueueSpace& space, std::size_t needed) {
   if (space.size < needed) {
     throw core::Error(ErrorCode::no_memory, "queues need " + std::to_string(needed) +

@@ -24,8 +24,7 @@ memory::Range range_of(std::uint8_t* memory, std::uint64_t bytes) {
   return memory::borrow_range({reinterpret_cast<std::byte*>(memory), bytes});
 }
 
-/// Links the requests from `first` to before `end`, of which each is the end of a list, into one
-/// list; returns the last.
+/// Links the requests from `first` to before `end`, which no list has, into one; returns the last.
 template <class Request, class Place>
 Request& chain(std::vector<Request>& requests, std::uint64_t first, std::uint64_t end,
                Place place) {
