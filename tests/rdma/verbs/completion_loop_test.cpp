@@ -158,22 +158,7 @@ TEST_F(CompletionLoopTest, AFailureIsReportedOnceToEachHandler) {
 TEST_F(CompletionLoopTest, SleepsArmedOncePerEvent) {
   const std::uint32_t tag = loop_.add(first_, 4);
   loop_.on_posted(1);
-  fake().fail_call = "req_notify_cq";
-  EXPECT_EQ(engine_.arm(), core::Duration{});
-  engine_.disarm();
-  fake().fail_call.clear();
-  const int before = fake().arms;
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(engine_.arm(), core::Duration::max());
-    engine_.disarm();
-    EXPECT_EQ(fake().arms, before + 1) << "the event has not come";
-  }
-  fake().ring();
-  for (int i = 0; i < 20; ++i) engine_.progress();
-  EXPECT_EQ(fake().acknowledged, 1);
-  EXPECT_EQ(engine_.arm(), core::Duration::max());
-  engine_.disarm();
-  EXPECT_EQ(fake().arms, before + 2);
+  expect_armed_once_per_event(engine_);
   loop_.remove(tag, 4, 1);
 }
 

@@ -190,21 +190,7 @@ TEST_F(RdmaDataTest, ACompletionIsForAllMessagesBefore) {
 TEST_F(RdmaDataTest, SleepsArmedOncePerEvent) {
   start(kRdmaDepth);
   while (engine_.progress()) continue;
-  fake().fail_call = "req_notify_cq";
-  EXPECT_EQ(engine_.arm(), core::Duration{});
-  engine_.disarm();
-  fake().fail_call.clear();
-  const int before = fake().arms;
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(engine_.arm(), core::Duration::max());
-    engine_.disarm();
-    EXPECT_EQ(fake().arms, before + 1) << "the event has not come";
-  }
-  fake().ring();
-  for (int i = 0; i < 20; ++i) engine_.progress();
-  EXPECT_EQ(engine_.arm(), core::Duration::max());
-  engine_.disarm();
-  EXPECT_EQ(fake().arms, before + 2);
+  rdma::expect_armed_once_per_event(engine_);
 }
 
 TEST_F(RdmaDataTest, WithoutInlineAShortMessageIsStaged) {
