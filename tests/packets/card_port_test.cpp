@@ -125,6 +125,29 @@ TEST_F(CardPortTest, FramesComeOverManyLaps) {
   EXPECT_EQ(card_.dropped(), 0U);
 }
 
+TEST_F(CardPortTest, AnImageHasAllFramesOfEachHome) {
+  const CardStation station(device_, domain_);
+  const HostCardQueue made(station.port());
+  const kernels::packets::CardQueue& queue = made.queue();
+  constexpr std::uint32_t kCount = CardStation::kFrames;
+  for (std::uint64_t home = 0; home < 2; ++home) {
+    const auto& [ring, order] = queue.frames.homes[home];
+    EXPECT_EQ(ring.mask, kCount - 1);
+    EXPECT_EQ(*ring.producer, kCount);
+    EXPECT_EQ(*ring.consumer, 0U);
+    EXPECT_EQ(*ring.flags, 0U);
+    for (std::uint64_t i = 0; i < kCount; ++i) {
+      EXPECT_EQ(ring.entries[i], (home * kCount + i) * queue.frames.frame_bytes);
+    }
+    EXPECT_EQ(order->reserved, kCount);
+    EXPECT_EQ(order->published, kCount);
+    EXPECT_EQ(order->taken, 0U);
+    EXPECT_EQ(order->taking, 0U);
+  }
+  EXPECT_EQ(queue.fill.ring.entries, queue.frames.homes[0].ring.entries);
+  EXPECT_EQ(queue.free_frames.ring.entries, queue.frames.homes[1].ring.entries);
+}
+
 TEST_F(CardPortTest, ADeviceOfTheFirstKindWantsTheHeaderInline) {
   const CardStation newer(device_, domain_);
   EXPECT_EQ(newer.queue().inline_bytes, 18U);  // the fake has no device number
@@ -140,6 +163,7 @@ TEST_F(CardPortTest, ARuleIsMadeAndEndsWithItsObject) {
   const CardStation station(device_, domain_);
   const Rule rule = parse_rule("udp dport 4000 to 0", 1);
   {
+    errno = EPERM;  // of an earlier call
     const CardRule made(station.port(), rule, 2);
     ASSERT_EQ(flows.size(), 1U);
     EXPECT_EQ(flows[0], flow_of(rule, 2));
@@ -153,6 +177,7 @@ TEST_F(CardPortTest, ARuleIsMadeAndEndsWithItsObject) {
   flow_error = ENOSPC;
   error = thrown_by([&] { CardRule(station.port(), rule); });
   EXPECT_EQ(error.cause().status, ENOSPC);
+  EXPECT_NE(error.code(), ErrorCode::not_permitted);
   EXPECT_NE(std::string(error.what()).find(rule.text), std::string::npos);
 }
 

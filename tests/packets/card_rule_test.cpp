@@ -82,6 +82,7 @@ TEST(CardRuleTest, LooksAtNothingThatItsTextDoesNotName) {
   EXPECT_EQ(tcp.attributes.num_of_specs, 2);
   EXPECT_EQ(tcp.transport.type, IBV_FLOW_SPEC_TCP);
   EXPECT_EQ(tcp.transport.mask.dst_port, 0);
+  EXPECT_EQ(tcp.transport.mask.src_port, 0);
   const Flow source("udp sport 5 to 0");
   EXPECT_EQ(source.transport.mask.dst_port, 0);
   EXPECT_EQ(source.transport.mask.src_port, 0xffff);

@@ -1,8 +1,10 @@
 #include "packets/frame_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "tests/support/thrown.hpp"
 
@@ -32,6 +34,21 @@ TEST(FrameMemoryTest, KnowsTheSocketThatTheKernelKnowsItBy) {
   EXPECT_EQ(memory.socket(), -1);
   memory.set_socket(7);
   EXPECT_EQ(memory.socket(), 7);
+}
+
+/// Exits with 7 if the largest number of frames, 2 GiB, does not fit into the address space.
+[[noreturn]] void make_most_frames_without_addresses() {
+  const rlimit few{64U << 20, 128U << 20};
+  ::setrlimit(RLIMIT_AS, &few);
+  const auto error = thrown_by([] { FrameMemory({.homes = 1, .frames_per_home = 1U << 20}); });
+  std::_Exit(error.system_errno() == ENOMEM ? 7 : 1);
+}
+
+TEST(FrameMemoryTest, ThatDoesNotFitIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer has an address space of its own";
+#endif
+  EXPECT_EXIT(make_most_frames_without_addresses(), testing::ExitedWithCode(7), "");
 }
 
 TEST(FrameMemoryTest, OfInvalidSizesIsRefused) {

@@ -122,6 +122,29 @@ TEST_F(PortTest, AnswersWhatARuleGivesIt) {
   EXPECT_EQ(support::thrown_by([&] { setup.port.start(); }).code(), core::ErrorCode::bad_state);
 }
 
+TEST_F(PortTest, ReceivesIntoEachFrameOfItsHome) {
+  const TestPort setup({.interface = "v0"});
+  const auto& ring = setup.port.queues()[0].socket.fill();
+  const std::uint64_t first = std::uint64_t{setup.port.hardware_queues()[0].home} * 64;
+  EXPECT_EQ(*ring.producer, 64U);
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(ring.entries[i], (first + i) * setup.memory.sizes().frame_bytes);
+  }
+}
+
+TEST_F(PortTest, LeavesItsEngineWithItsObject) {
+  progress::Engine engine;
+  {
+    const PortOptions options{.interface = "v0"};
+    FrameMemory memory({.homes = homes_of(options), .frames_per_home = 64});
+    Port port(memory, options);
+    port.connect(engine);
+    port.start();
+    EXPECT_EQ(engine.progress(), false);
+  }
+  EXPECT_EQ(engine.progress(), false);
+}
+
 TEST_F(PortTest, CountsWhatItHasNoFrameFor) {
   const support::LogCapture log;
   TestPort setup({.interface = "v0", .queues = 2}, {"udp dport 7 to 0", "udp dport 8 to 1"});
@@ -247,6 +270,7 @@ TEST_F(PortTest, SaysWhyADriverRefusesItsProgram) {
   const std::string text = error.what();
   EXPECT_TRUE(text.starts_with("attaching the XDP program to v0: ")) << text;
   EXPECT_NE(text.find("MTU"), std::string::npos) << text;
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   EXPECT_TRUE(text.ends_with(" (" + core::describe_errno(error.system_errno()) + ")")) << text;
 }
 
@@ -392,9 +416,19 @@ TEST_F(PortTest, OutlivesAnInterfaceThatGoesDown) {
 
 TEST_F(PortTest, SaysThatItsInterfaceIsGone) {
   TestPort setup({.interface = "v0"}, {"udp to 0"});
+  const auto turn = [&] {
+    setup.engine.run_once(core::Clock::now() + std::chrono::milliseconds(10));
+  };
+  veth_.write(make_datagram(7, Bytes(8)));
+  ASSERT_TRUE(support::eventually([&] {
+    turn();
+    return setup.serve(0, echo) == 1;
+  }));
+  turn();
+  EXPECT_EQ(setup.gone, "") << "a packet is no error";
   ASSERT_EQ(std::system("ip link del v0"), 0);
   EXPECT_TRUE(support::eventually([&] {
-    setup.engine.run_once(core::Clock::now() + std::chrono::milliseconds(10));
+    turn();
     return !setup.gone.empty();
   }));
   EXPECT_EQ(setup.gone, "port 'v0': the interface is gone");

@@ -80,11 +80,28 @@ TEST_F(SteeringTest, CountsByRule) {
   EXPECT_EQ(counts[3].rule, "no rule");
   port.steering().set_rules({});
   EXPECT_EQ(port.steering().counts().at(0).bytes, 0U);
+  veth_.write(make_datagram(1, Bytes(58)));
+  EXPECT_TRUE(support::eventually([&] { return port.steering().counts().at(0).packets == 1; }));
+  // Its counters are those of the first set.
+  port.steering().set_rules({parse_rule("udp to drop", 2)});
+  EXPECT_EQ(port.steering().counts().at(0).packets, 0U);
   EXPECT_EQ(support::thrown_by([&] {
               port.steering().set_rules(std::vector<Rule>(OFFLOAD_MOST_RULES + 1));
             }).code(),
             core::ErrorCode::invalid_value);
   port.stop();
+}
+
+TEST_F(SteeringTest, AnInterfaceHasOneProgram) {
+  Steering first("v0", ::if_nametoindex("v0"));
+  first.attach();
+  Steering second("v0", ::if_nametoindex("v0"));
+  const auto error = support::thrown_by([&] { second.attach(); });
+  EXPECT_EQ(error.code(), core::ErrorCode::in_use);
+  EXPECT_STREQ(error.what(), "v0 has an XDP program of another process (ip link show v0)");
+  first.detach();
+  second.attach();
+  EXPECT_EQ(std::system("ip -d link show v0 | grep -q xdp"), 0);
 }
 
 /// Returns a frame with these tags, each of 16 bits of control.
