@@ -26,8 +26,8 @@ inline ConnectionDescriptor a_peer() {
   return peer;
 }
 
-/// `engine` has one completion queue of a fake device and nothing to do. It must ask for an event once each time that
-/// the last one has come, and may not sleep where this fails.
+/// `engine` has one completion queue of a fake device and nothing to do. It must ask for an event
+/// once each time that the last one has come, and may not sleep where this fails.
 inline void expect_armed_once_per_event(progress::Engine& engine) {
   test::fake().fail_call = "req_notify_cq";
   EXPECT_EQ(engine.arm(), core::Duration{});
