@@ -38,6 +38,14 @@ TEST(MergeIntervals, JoinsThoseOfASecond) {
   EXPECT_EQ(rows_of({late, one}), (std::vector<Row>{{0, 1, 3}, {1, 1, 1}}));
 }
 
+TEST(MergeIntervals, EachBelongsToTheSecondOfItsMiddle) {
+  const auto seconds = [] { return std::vector{interval_of(0, 1, {1}), interval_of(1, 1, {1})}; };
+  const report::Run one = run_of(0, 2, seconds());
+  EXPECT_EQ(rows_of({one, run_of(0.25, 2, seconds())}), (std::vector<Row>{{0, 1, 2}, {1, 1, 2}}));
+  EXPECT_EQ(rows_of({one, run_of(0.75, 2, seconds())}),
+            (std::vector<Row>{{0, 1, 1}, {1, 1, 2}, {2, 0.75, 1}}));
+}
+
 TEST(MergeIntervals, TheirHistogramsMerge) {
   const report::Run one = run_of(0, 1, {interval_of(0, 1, {100, 300})});
   const report::Run other = run_of(0, 1, {interval_of(0, 1, {200, 901})});
