@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "apps/client/exit_status.hpp"
 #include "apps/client/options.hpp"
 #include "apps/client/report/client_metrics.hpp"
 #include "apps/client/report/live_table.hpp"
@@ -23,13 +24,6 @@
 
 namespace offload::client {
 namespace {
-
-constexpr int kFailed = 1;
-constexpr int kInvalid = 2;
-constexpr int kServerLate = 3;
-constexpr int kClientLate = 4;
-constexpr int kTooFew = 5;
-constexpr int kInterrupted = 130;
 
 /// The outputs for results. All files are checked before the first run.
 class Results {
@@ -119,20 +113,6 @@ void print_search(const Campaign& campaign, const Search& search, std::FILE* to)
              side(found.high), found.steps.size());
 }
 
-int status_of(const Campaign& campaign, const Options& options) {
-  if (campaign.has_failed()) return kFailed;
-  if (campaign.interrupted()) return kInterrupted;
-  if (options.search) return 0;
-  if (options.scan) return 0;  // a scan may reach the server's limit
-  int status = 0;
-  for (const RunResult& run : campaign.runs) {
-    if (run.verdict.code == LoadVerdict::Code::client_late) return kClientLate;
-    if (run.verdict.code == LoadVerdict::Code::server_late) status = kServerLate;
-    if (run.verdict.code == LoadVerdict::Code::too_few && status == 0) status = kTooFew;
-  }
-  return status;
-}
-
 /// Makes the runs. Returns what ended them before their time; empty if nothing did.
 std::string make_runs(const Options& options, const Load& load, core::Signals& signals,
                       Results& results, Campaign& campaign) {
@@ -154,14 +134,11 @@ std::string make_runs(const Options& options, const Load& load, core::Signals& s
   return {};
 }
 
-/// A server makes what it tells ten times a second at most: no older page is of the runs' end.
-constexpr core::Duration kPageAge = std::chrono::milliseconds(150);
-
 /// Adds the server's own figures to those of the runs. Returns what went wrong; empty if nothing.
 std::string take_server_share(const Options& options, const ServerFigures& before,
                               Campaign& campaign) {
   try {
-    std::this_thread::sleep_for(kPageAge);
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));  // a page is up to 100 ms old
     campaign.server = between(before, scrape(options.scrape));
     return {};
   } catch (const std::exception& error) {
@@ -200,7 +177,7 @@ int run(const Options& options, const std::vector<std::string>& command_line,
 
 int main(int argc, char** argv) {
   using namespace offload;
-  return core::exit_status_of("offload-client", [&] {
+  return core::exit_status_of("offload-client", [&]() -> int {
     core::Signals signals;
     core::raise_descriptor_limit();  // a thread takes two, a connection one
     const auto parsed = client::parse_options(argc, argv);
