@@ -113,6 +113,7 @@ TEST(Checker, AnyResponseMayBeExpectedButNoOtherFrame) {
   const auto longest = response(std::string(kLongestMessage, 'x'));
   EXPECT_EQ(judge(longest, expected).state, State::right);
   EXPECT_EQ(judge(std::span(longest).first(100'000), expected).state, State::incomplete);
+  EXPECT_EQ(judge(response(std::string(kLongestMessage + 1, 'x')), expected).state, State::wrong);
   EXPECT_EQ(judge(response(""), expected).state, State::right);
   EXPECT_EQ(judge(response("", MessageId::hello), expected).error, ErrorKind::bad_frame);
   EXPECT_EQ(judge(protocol::make_error_frame(protocol::Refusal::worker_failed, ""), expected).state,
@@ -185,6 +186,15 @@ TEST(Checker, EachFaultHasItsKindAndWholeFramesTheirSize) {
   expect(refusal, State::refused, kind_of(protocol::Refusal::request_timed_out), refusal.size());
   const auto unknown = protocol::make_error_frame(protocol::Refusal{4711}, "");
   expect(unknown, State::refused, kind_of(protocol::Refusal{}), unknown.size());
+}
+
+TEST(Checker, ALongErrorFrameIsNotARefusal) {
+  Bytes payload(kMaxErrorLength);
+  EXPECT_EQ(judge(protocol::make_frame(MessageId::error, payload), bytes_of("olleh")).state,
+            State::refused);
+  payload.push_back({});
+  EXPECT_EQ(judge(protocol::make_frame(MessageId::error, payload), bytes_of("olleh")).state,
+            State::wrong);
 }
 
 TEST(Checker, AnErrorFrameOfTheResponsesLengthIsStillAnError) {

@@ -6,7 +6,9 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "core/error.hpp"
 #include "tests/support/eventually.hpp"
@@ -41,6 +43,7 @@ TEST(Connector, ConnectsToAServerThatListens) {
   port.listen();
   const Target target = target_of(port.number());
   Connector connector(target, Clock::now() + kBound, signals);
+  EXPECT_EQ(connector.address(), 0U);
   const net::Stream first = connector.connect();
   const net::Stream second = connector.connect();
   ASSERT_TRUE(first.valid() && second.valid());
@@ -54,11 +57,11 @@ TEST(Connector, TriesAgainUntilTheServerListens) {
   const core::Signals signals;
   const support::LogCapture log;
   const Port port;
+  const auto begin = Clock::now();
   const std::jthread server([&] {
     std::this_thread::sleep_for(50ms);
     port.listen();
   });
-  const auto begin = Clock::now();
   const Target target = target_of(port.number());
   Connector connector(target, begin + kBound, signals);
   EXPECT_TRUE(connector.connect().valid());
@@ -82,6 +85,19 @@ TEST(Connector, TriesEachAddress) {
   EXPECT_EQ(connector.times().count(), 1U);
 }
 
+// TCP has no connections to the broadcast address.
+TEST(Connector, TriesTheNextAddressIfConnectingFailsAtOnce) {
+  const core::Signals signals;
+  const Port port;
+  port.listen();
+  Target target{net::resolve("255.255.255.255", 9), {}};
+  EXPECT_THROW((void)net::start_connect(target.addresses.front()), core::Error);
+  target.addresses.push_back(target_of(port.number()).addresses.front());
+  Connector connector(target, Clock::now() + kBound, signals);
+  EXPECT_TRUE(connector.connect().valid());
+  EXPECT_EQ(connector.address(), 1U);
+}
+
 TEST(Connector, GivesUpAtItsDeadlineWithTheLastReason) {
   const core::Signals signals;
   const Port port;  // bound, not listening: connections are refused
@@ -103,6 +119,56 @@ TEST(Connector, MakesOneAttemptWhateverTheDeadline) {
   const Target target = target_of(port.number());
   Connector connector(target, Clock::now() - 1s, signals);
   EXPECT_TRUE(connector.connect().valid());
+}
+
+// A full queue of connections: the attempt is not answered.
+TEST(Connector, AnAttemptHasAShortTimeWhateverTheDeadline) {
+  const core::Signals signals;
+  const support::LogCapture log;
+  const Port port;
+  net::start_listening(port.socket.get(), 0);
+  const Target target = target_of(port.number());
+  const core::Fd first = net::start_connect(target.addresses.front());
+  ASSERT_TRUE(support::is_readable(port.socket.get(), static_cast<int>(kBound / 1ms)));
+  const auto begin = Clock::now();
+  Connector connector(target, begin - 1s, signals);
+  const auto error = support::thrown_by([&] { connector.connect(); });
+  EXPECT_GE(Clock::now() - begin, kFirstPause);
+  EXPECT_EQ(error.code(), core::ErrorCode::timed_out);
+}
+
+// A server that ends connections may be starting; one that does not use TLS stays so.
+TEST(Connector, EachPauseIsTwiceAsLong) {
+  const core::Signals signals;
+  const support::LogCapture log;
+  const Port port;
+  port.listen();
+  Target target = target_of(port.number());
+  target.tls = net::TlsContext::psk_client({"client", std::vector<std::byte>(16)});
+  // On a busy machine a pause may last longer, but not each time.
+  EXPECT_TRUE(support::eventually([&] {
+    std::vector<core::TimePoint> attempts;
+    core::Fd accepted;
+    std::jthread server([&] {
+      for (int i = 0; i < 5; ++i) {
+        if (!support::is_readable(port.socket.get(), static_cast<int>(kBound / 1ms))) return;
+        accepted = core::Fd(::accept(port.socket.get(), nullptr, nullptr));
+        attempts.push_back(Clock::now());
+        if (i < 4) accepted.reset();
+      }
+      const std::string_view plain = "HTTP/1.1 400 Bad Request\r\n\r\n";
+      ::send(accepted.get(), plain.data(), plain.size(), MSG_NOSIGNAL);
+    });
+    Connector connector(target, Clock::now() + 2 * kBound, signals);
+    const auto error = support::thrown_by([&] { connector.connect(); });
+    EXPECT_EQ(error.code(), core::ErrorCode::bad_message);
+    server.join();
+    if (attempts.size() != 5) return false;
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_GE(attempts[i + 1] - attempts[i], kFirstPause * (1 << i));
+    }
+    return attempts[4] - attempts[3] < kFirstPause * 27;  // three times as long each time
+  }));
 }
 
 // A name that cannot be resolved: the tests send nothing to a name server.

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <type_traits>
 
 #include "core/error.hpp"
@@ -32,6 +33,11 @@ class FakeDatagramWorker {
   }
 
   void close() { socket_.reset(); }
+  /// Only takes datagrams of itself from now on: for others no program has the port.
+  void refuse_others() {
+    const net::SocketAddress own = address();
+    core::check_errno(::connect(socket_.get(), own.get(), own.size), "connect");
+  }
   [[nodiscard]] net::SocketAddress address() const { return net::local_address(socket_.get()); }
 
   /// Returns the next request; none within a second is a failure.
@@ -207,6 +213,7 @@ TEST(DatagramFlow, WhatIsWrongIsCountedByKind) {
   EXPECT_EQ(seen->total.errors.of(ErrorKind::bad_frame), 4U);
   EXPECT_EQ(seen->total.errors.of(kind_of(protocol::Refusal::worker_failed)), 1U);
   EXPECT_EQ(seen->total.errors.total(), 7U);
+  EXPECT_EQ(seen->total.rx_error_bytes, 4U);  // a refusal without text is its code
 }
 
 TEST(DatagramFlow, TheFirstErrorStopsIfErrorsAreNotCounted) {
@@ -278,6 +285,94 @@ TEST(DatagramFlow, ARequestThatDoesNotFitIsRefusedAtOnce) {
   EXPECT_EQ(error.what(), "a request of 65488 bytes does not fit in a datagram to " +
                               worker.address().to_string() +
                               ": at most 65487 are allowed with the MTU of 65535");
+}
+
+TEST(DatagramFlow, MoreAnswersHaveNoLessRoom) {
+  const FakeDatagramWorker worker;
+  const auto room_for = [&](std::uint32_t in_flight) {
+    const core::Fd socket = open_datagram_socket(worker.address(), 100, in_flight);
+    int room = 0;
+    socklen_t size = sizeof room;
+    EXPECT_EQ(::getsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &room, &size), 0);
+    return room;
+  };
+  EXPECT_GE(room_for(1U << 20), room_for(1000));  // 4 GiB are more than an int
+}
+
+/// A flow without a load thread, with one request in flight. It sends to `worker`.
+struct DrivenDatagrams : DrivenLoad {
+  DrivenDatagrams(const LoadPlan& plan, const RequestPool& pool, const FakeDatagramWorker& worker)
+      : DrivenLoad(plan, pool) {
+    share.datagrams.resize(DatagramFlow::receive_room(65'535));
+    core::Fd socket = open_datagram_socket(worker.address(), 100, 1);
+    fd = socket.get();
+    flow.emplace("flow", 0, std::move(socket), share);
+  }
+  /// Returns whether the socket has one of `events` in time.
+  [[nodiscard]] bool has(short events) const {
+    return support::eventually([&] {
+      pollfd watched{fd, POLLIN, 0};
+      return ::poll(&watched, 1, 1) == 1 && (watched.revents & events) != 0;
+    });
+  }
+
+  int fd = -1;
+  std::optional<DatagramFlow> flow;
+};
+
+TEST(DatagramFlow, EachRequestOfASlotHasAllRetries) {
+  const auto pool = hello_pool();
+  LoadPlan plan = counting_plan(3, 1, kBound);
+  plan.retries = 1;
+  FakeDatagramWorker worker;
+  DrivenDatagrams driven(plan, pool, worker);
+  driven.flow->start();
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    const Asked asked = worker.read();
+    driven.flow->on_deadline(driven.flow->deadline());
+    ASSERT_EQ(driven.interval->sent_again, i);
+    EXPECT_EQ(worker.read().sequence, asked.sequence);
+    worker.answer(asked);
+    driven.run_until([&] { return driven.interval->valid == i; });
+  }
+  EXPECT_EQ(driven.interval->lost, 0U);
+  EXPECT_TRUE(driven.flow->over());
+}
+
+TEST(DatagramFlow, ARequestThatCannotBeSentIsAnError) {
+  const auto pool = random_pool(66'000, Service::reverse);  // longer than a datagram
+  const FakeDatagramWorker worker;
+  DrivenDatagrams stopped(plan_of(1, 1), pool, worker);
+  stopped.flow->start();
+  EXPECT_TRUE(stopped.flow->over());
+  EXPECT_EQ(stopped.share.fault, "flow, request 1: sending failed: Message too long");
+
+  DrivenDatagrams counting(counting_plan(1, 1, kBound), pool, worker);
+  counting.flow->start();
+  EXPECT_FALSE(counting.flow->over());
+  counting.flow->on_deadline(counting.flow->deadline());
+  EXPECT_TRUE(counting.flow->over());
+  EXPECT_EQ(counting.interval->lost, 1U);
+  EXPECT_TRUE(counting.share.fault.ends_with(", sending failed (Message too long)"))
+      << counting.share.fault;
+}
+
+// Otherwise a request could be lost although its answer is there.
+TEST(DatagramFlow, AnErrorHidesNoAnswerBehindIt) {
+  const auto pool = hello_pool();
+  LoadPlan plan = counting_plan(1, 1, kBound);
+  plan.retries = 1;
+  FakeDatagramWorker worker;
+  DrivenDatagrams driven(plan, pool, worker);
+  driven.flow->start();
+  const Asked asked = worker.read();
+  worker.refuse_others();
+  driven.flow->on_deadline(driven.flow->deadline());
+  ASSERT_TRUE(driven.has(POLLERR));
+  worker.answer(asked);
+  ASSERT_TRUE(driven.has(POLLIN));
+  EXPECT_TRUE(driven.share.engine.run_once(core::Clock::now() + kBound));
+  EXPECT_EQ(driven.interval->valid, 1U);
 }
 
 TEST(DatagramFlow, ThereIsRoomForOneByteMoreOfEachDatagram) {

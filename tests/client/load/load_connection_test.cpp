@@ -2,6 +2,10 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <set>
 
 #include "tests/client/load/load_fixture.hpp"
 
@@ -216,6 +220,33 @@ TEST(LoadConnection, RequestsInOrder) {
   expect_in_order(mixed, mixed.size() + 20);
 }
 
+TEST(LoadConnection, RequestsAreChosenAtRandom) {
+  const auto pool = random_pool(40, Service::reverse);
+  RunningLoad running(plan_of(100, 1), pool);
+  std::set<Bytes> requests;
+  for (int i = 0; i < 100; ++i) {
+    const Bytes request = running.server().read_request();
+    requests.insert(request);
+    running.server().respond(reversed(request));
+  }
+  EXPECT_GT(requests.size(), 50U);
+  EXPECT_EQ(running.finish().valid, 100U);
+}
+
+TEST(LoadConnection, SizesAreChosenByTheirWeights) {
+  const auto pool = RequestPool::of_sizes({{3, 1}, {1000, 3}}, {}, Service::reverse);
+  RunningLoad running(plan_of(400, 4), pool);
+  int short_ones = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Bytes request = running.server().read_request();
+    if (request.size() == 3) ++short_ones;
+    running.server().respond(reversed(request));
+  }
+  EXPECT_GT(short_ones, 60);
+  EXPECT_LT(short_ones, 140);
+  EXPECT_EQ(running.finish().valid, 400U);
+}
+
 TEST(LoadConnection, SlotsThatThinkAreNotInTheWindow) {
   const auto pool = hello_pool();
   LoadPlan plan = plan_of(8, 4);
@@ -290,6 +321,56 @@ TEST(LoadConnection, WhatIsInFlightAtTheEndIsLogged) {
     EXPECT_EQ(chunks[0][i].connection, 7U);
     EXPECT_GE(chunks[0][i].done - chunks[0][i].sent, 1s);  // as long as it waits after a stop
   }
+}
+
+TEST(LoadConnection, WhatComesAfterTheEndDoesNotWakeTheThread) {
+  const auto pool = hello_pool();
+  DrivenLoad driven(plan_of(1, 1), pool);
+  auto [own, other] = RunningLoad::make_sockets();
+  FakeServer server(std::move(other));
+  LoadConnection connection("connection", 0, std::move(own), driven.share);
+  connection.start();
+  server.respond(reversed(server.read_request()));
+  driven.run_until([&] { return connection.over(); });
+  server.close();
+  EXPECT_FALSE(driven.share.engine.run_once(core::Clock::now()));
+}
+
+/// Reads what has come to a socket as soon as its event flag is raised.
+struct Thief final : progress::EventHandler {
+  void on_events(std::uint32_t) override {
+    std::byte room[64];
+    stolen = ::recv(socket, room, sizeof room, 0);
+  }
+
+  int socket = -1;
+  ssize_t stolen = 0;
+};
+
+TEST(LoadConnection, AnEventWithoutDataIsIgnored) {
+  const auto pool = hello_pool();
+  DrivenLoad driven(plan_of(1, 1), pool);
+  auto [own, other] = RunningLoad::make_sockets();
+  FakeServer server(std::move(other));
+  Thief thief;
+  thief.socket = own.get();
+  const core::Fd event(::eventfd(0, EFD_CLOEXEC));
+  driven.share.engine.watch(event.get(), EPOLLIN, thief);
+  LoadConnection connection("connection", 0, std::move(own), driven.share);
+  connection.start();
+  const Bytes olleh = reversed(server.read_request());
+  ::eventfd_write(event.get(), 1);  // the thief's event is the first one
+  server.respond(olleh);
+  ::alarm(30);  // ends the program instead of waiting for ever
+  driven.run_until([&] { return thief.stolen != 0; });
+  EXPECT_EQ(thief.stolen, 17);
+  driven.share.engine.unwatch(event.get(), thief);
+  server.respond(olleh);
+  driven.run_until([&] { return connection.over(); });
+  ::alarm(0);
+  EXPECT_EQ(driven.share.fault, "");
+  EXPECT_EQ(driven.interval->valid, 1U);
+  EXPECT_EQ(driven.interval->rx_bytes, 17U);
 }
 
 }  // namespace

@@ -67,6 +67,27 @@ inline void expect_in_flight_as_served(const Interval& total) {
   EXPECT_NEAR(total.in_flight_ns / served, 1, 0.01);
 }
 
+/// The state of a load thread without its thread: the test calls the flows and runs the engine.
+struct DrivenLoad {
+  DrivenLoad(const LoadPlan& plan, const RequestPool& pool, Target its_target = {})
+      : target(std::move(its_target)), share(plan, {pool, target, control}) {
+    share.interval = interval.get();
+  }
+  DrivenLoad(const DrivenLoad&) = delete;
+  DrivenLoad& operator=(const DrivenLoad&) = delete;
+
+  /// Runs turns of the engine until `condition` holds; the test fails if it does not in time.
+  template <class Condition>
+  void run_until(Condition condition) {
+    EXPECT_TRUE(share.engine.run_until(condition, kBound));
+  }
+
+  RunControl control;
+  Target target;
+  std::unique_ptr<Interval> interval = std::make_unique<Interval>();
+  LoadShare share;
+};
+
 /// The server's end of a connection, which the test controls.
 class FakeServer {
  public:

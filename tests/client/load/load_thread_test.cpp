@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "net/socket.hpp"
 #include "tests/client/load/load_fixture.hpp"
 
 namespace offload::client {
@@ -54,6 +55,7 @@ TEST_F(SeveralConnections, AllAreServedAndCountedTogether) {
   EXPECT_EQ(result.total.sent, 20 * kCount);
   EXPECT_EQ(result.total.valid, 20 * kCount);
   EXPECT_EQ(result.total.service.count(), 20 * kCount);
+  EXPECT_GT(load_->busy(), 0);
 }
 
 TEST_F(SeveralConnections, OneThatIsThroughMayBeClosedBeforeTheOthers) {
@@ -116,6 +118,64 @@ TEST(LoadThread, AfterAStopWhatIsDueIsAwaited) {
   EXPECT_EQ(running.fault(), "");
   EXPECT_EQ(result.answered, result.sent);
   EXPECT_LT(result.answered, 1'000'000U);
+}
+
+TEST(LoadThread, AStopEndsItsSleep) {
+  const auto pool = hello_pool();
+  const Target nobody;
+  RunControl control;
+  control.stop();
+  std::vector<net::Stream> streams;
+  auto [own, other] = RunningLoad::make_sockets();
+  streams.emplace_back(std::move(own));
+  LoadThread load(7, 7, std::move(streams), plan_of(1, 1), {pool, nobody, control});
+  const auto start = core::Clock::now() + kBound;  // nothing is to be done by the clock before
+  load.run(start);
+  EXPECT_LT(core::Clock::now(), start);
+  EXPECT_EQ(load.fault(), "");
+}
+
+// A load thread that is out of memory says so without more memory.
+TEST(LoadThread, ThereIsRoomForAFault) {
+  const auto pool = hello_pool();
+  const Target nobody;
+  RunControl control;
+  const LoadThread load(7, 7, {}, plan_of(1, 1), {pool, nobody, control});
+  EXPECT_EQ(load.fault(), "");
+  EXPECT_GE(load.fault().capacity(), 256U);
+}
+
+TEST(LoadThread, AConnectionThatIsGivenUpIsNotTriedAgain) {
+  const auto pool = hello_pool();
+  const core::Fd silent = net::bind_tcp(net::resolve("127.0.0.1", 0).front());
+  const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0).front(), 8);
+  const Target target{{net::local_address(silent.get()), net::local_address(listener.get())}, {}};
+  LoadPlan plan = plan_of(10, 1);
+  plan.stop_on_error = false;
+  plan.connect_timeout = 0s;
+  plan.response_timeout = 200ms;
+  std::vector<net::Stream> streams;
+  auto [first, first_server] = RunningLoad::make_sockets();
+  auto [second, second_server] = RunningLoad::make_sockets();
+  streams.emplace_back(std::move(first));
+  streams.emplace_back(std::move(second));
+  first_server.reset();  // the second is silent, and lost later
+  RunControl control;
+  LoadThread load(7, 7, std::move(streams), plan, {pool, target, control});
+  load.run(core::Clock::now());
+  const auto seen = seen_by(load);
+  EXPECT_EQ(seen->total.errors.of(ErrorKind::closed), 1U);
+  EXPECT_EQ(seen->total.errors.of(ErrorKind::time_out), 1U);
+  EXPECT_EQ(seen->total.errors.of(ErrorKind::refused), 2U);
+  EXPECT_EQ(seen->total.errors.of(ErrorKind::never_connected), 2U);
+  EXPECT_EQ(::accept(listener.get(), nullptr, nullptr), -1) << "nothing came after the refusals";
+}
+
+// The first size has fewer requests in the pool, as the second needs much of its memory.
+TEST(LoadShare, ABatchOfSeveralSizesIsNotLimitedByTheirCounts) {
+  const auto mixed = RequestPool::of_sizes({{3, 1}, {1U << 20, 1}}, {}, Service::echo);
+  ASSERT_LT(mixed.count_of(0), 256U);
+  EXPECT_EQ(DrivenLoad(plan_of(1, 1), mixed).share.longest_batch, 256U);
 }
 
 TEST(LoadThread, AfterAStopItLeavesWithinABound) {

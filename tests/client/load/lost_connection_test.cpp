@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "apps/client/load/load_connection.hpp"
 #include "net/socket.hpp"
 #include "tests/client/load/load_fixture.hpp"
 #include "tests/net/free_port.hpp"
@@ -52,7 +53,8 @@ TEST_F(LostConnection, IsMadeAgainAndWhatWasInFlightIsCounted) {
 }
 
 TEST_F(LostConnection, AWrongResponseCostsOnlyItsRequest) {
-  RunningLoad running(counting(10, 2), pool_, target_);
+  RequestLog log;
+  RunningLoad running(counting(10, 2), pool_, target_, &log);
   answer(running.server(), 3);
   auto wrong = reversed(running.server().read_request());
   wrong[0] ^= std::byte{1};
@@ -62,6 +64,10 @@ TEST_F(LostConnection, AWrongResponseCostsOnlyItsRequest) {
   EXPECT_EQ(seen.valid, 9U);
   EXPECT_EQ(seen.answered, 10U);
   EXPECT_EQ(seen.errors.of(ErrorKind::mismatch), 1U);
+  const auto chunks = log.take();
+  ASSERT_EQ(chunks.size(), 1U);
+  ASSERT_EQ(chunks[0].size(), 10U);
+  EXPECT_EQ(chunks[0][3].error, ErrorKind::mismatch);
 }
 
 // With a window of one there is never more than one.
@@ -184,7 +190,8 @@ TEST_F(LostConnection, ConnectionsAreMadeAnewOnPurpose) {
 TEST_F(LostConnection, AResponseAfterTheDeadlineIsAnError) {
   auto plan = counting(3, 1);
   plan.deadline = 20ms;
-  RunningLoad running(plan, pool_, target_);
+  RequestLog log;
+  RunningLoad running(plan, pool_, target_, &log);
   const auto request = running.server().read_request();
   std::this_thread::sleep_for(40ms);
   running.server().respond(reversed(request));
@@ -194,6 +201,48 @@ TEST_F(LostConnection, AResponseAfterTheDeadlineIsAnError) {
   EXPECT_EQ(seen.valid + seen.errors.of(ErrorKind::late), 3U);
   EXPECT_EQ(seen.service.count(), 3U);  // its latency is one like others
   EXPECT_EQ(seen.answered, 3U);
+  const auto chunks = log.take();
+  ASSERT_EQ(chunks.size(), 1U);
+  ASSERT_EQ(chunks[0].size(), 3U);
+  EXPECT_EQ(chunks[0][0].error, ErrorKind::late);
+}
+
+// The time until a connection is given up begins with its loss, however long it was idle before.
+TEST_F(LostConnection, AnIdleConnectionIsTriedAgain) {
+  listener_.reset();
+  const core::Fd silent = net::bind_tcp(target_.addresses.front());
+  DrivenLoad driven(counting(1, 1), pool_, target_);
+  auto [own, other] = RunningLoad::make_sockets();
+  LoadConnection connection("connection", 0, std::move(own), driven.share);
+  other.reset();
+  driven.run_until([&] { return driven.interval->errors.of(ErrorKind::closed) == 1; });
+  for (std::uint64_t i = 1; i <= 2; ++i) {
+    ASSERT_FALSE(connection.over());
+    connection.on_deadline(connection.deadline());
+    driven.run_until([&] { return driven.interval->errors.of(ErrorKind::refused) == i; });
+  }
+  EXPECT_FALSE(connection.over());
+  EXPECT_EQ(driven.interval->errors.of(ErrorKind::never_connected), 0U);
+}
+
+TEST_F(LostConnection, AConnectionMadeAnewOnPurposeIsTriedAgain) {
+  listener_.reset();
+  const core::Fd silent = net::bind_tcp(target_.addresses.front());
+  auto plan = counting(2, 1);
+  plan.reconnect_every = 1;
+  DrivenLoad driven(plan, pool_, target_);
+  auto [own, other] = RunningLoad::make_sockets();
+  FakeServer server(std::move(other));
+  LoadConnection connection("connection", 0, std::move(own), driven.share);
+  connection.start();
+  answer(server, 1);
+  driven.run_until([&] { return driven.interval->errors.of(ErrorKind::refused) == 1; });
+  EXPECT_FALSE(connection.over());
+  net::start_listening(silent.get(), 8);
+  connection.on_deadline(connection.deadline());
+  driven.run_until([&] { return driven.interval->sent == 2; });
+  EXPECT_EQ(driven.interval->connect.count(), 1U);
+  EXPECT_EQ(driven.interval->errors.total(), 1U);
 }
 
 TEST_F(LostConnection, WhatIsLostWasInFlightUntilThen) {

@@ -40,6 +40,11 @@ TEST(RequestLogWriter, WithoutALogIsOff) {
   writer.flush();
 }
 
+TEST(RequestLog, ANewChunkHasRoomForItsRecords) {
+  RequestLog log;
+  EXPECT_GE(log.put(RequestLog::Chunk(1)).capacity(), RequestLog::kChunkRecords);
+}
+
 TEST(RequestLog, WhatFindsNoRoomIsCounted) {
   RequestLog log;
   for (std::size_t i = 0; i < RequestLog::kMostWaiting; ++i) {
@@ -51,12 +56,13 @@ TEST(RequestLog, WhatFindsNoRoomIsCounted) {
   EXPECT_EQ(log.lost(), 7U);
   auto chunks = log.take();
   EXPECT_EQ(chunks.size(), RequestLog::kMostWaiting);
-  chunks[0].reserve(RequestLog::kChunkRecords);
+  chunks[0].reserve(2 * RequestLog::kChunkRecords);
   const RequestRecord* const given_back = chunks[0].data();
   log.give_back(std::move(chunks[0]));
   auto again = log.put(RequestLog::Chunk(1));
   EXPECT_TRUE(again.empty());
   EXPECT_EQ(again.data(), given_back) << "its memory is used again";
+  EXPECT_GE(again.capacity(), 2 * RequestLog::kChunkRecords);
   EXPECT_EQ(log.lost(), 7U);
 }
 
