@@ -157,8 +157,37 @@ TEST(ClientOptions, APercentileIsBetweenNoneAndAll) {
   }
 }
 
-TEST(ClientOptions, AuthoritiesAreForTls) {
+TEST(ClientOptions, KindsAreTakenInTheirOrder) {
+  const auto kinds =
+      accepted({"--connections", "2", "--kind", "a:size=64", "--kind", "b:size=8"}).kinds;
+  ASSERT_EQ(kinds.size(), 2U);
+  EXPECT_EQ(kinds[0].name, "a");
+  EXPECT_EQ(kinds[1].name, "b");
+}
+
+TEST(ClientOptions, TheVerificationIsNamed) {
+  Options options;
+  options.service = Service::echo;
+  EXPECT_EQ(verification_of(options), "builtin (service echo)");
+  options.verification = *Verification::parse("length:7");
+  EXPECT_EQ(verification_of(options), "length:7");
+  options.kinds = {*RequestKind::parse("a"), *RequestKind::parse("b:service=crc32c")};
+  EXPECT_EQ(verification_of(options), "a: length:7, b: builtin (service crc32c)");
+  options.kinds.clear();
+  options.expected_response = "text";
+  EXPECT_EQ(verification_of(options), "text of --expected-response");
+}
+
+TEST(ClientOptions, AuthoritiesAndRevocationsAreForTls) {
   EXPECT_EQ(accepted({"--tls", "--tls-ca", "file"}).tls_ca, "file");
+  EXPECT_EQ(accepted({"--tls", "--tls-crl", "file"}).tls_crl, "file");
+}
+
+TEST(ClientOptions, MetricsHaveAnAddress) {
+  EXPECT_FALSE(accepted({}).metrics);
+  const auto metrics = accepted({"--metrics", "127.0.0.2:9100"}).metrics.value();
+  EXPECT_EQ(metrics.host, "127.0.0.2");
+  EXPECT_EQ(metrics.port, 9100);
 }
 
 TEST(ClientOptions, AStartIsAtMostADayAway) {
@@ -316,6 +345,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--deadline", "0"}, "a time from 1us to 1000h"},
         BadCase{{"-s", "h", "--start-at", "noon"}, "a time in seconds since the epoch"},
         BadCase{{"-s", "h", "--start-at", "1763879556000"}, "at most a day from now"},
+        BadCase{{"-s", "h", "--kind", "a:size=1", "--kind", "b:size=1", "--kind", "b:size=2"},
+                "--kind b is given twice; each kind needs another name"},
         BadCase{{"-s", "h", "-t", "a\nb"}, "'a?b'"}));
 
 }  // namespace

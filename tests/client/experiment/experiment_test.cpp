@@ -71,6 +71,19 @@ TEST_F(ExperimentFile, TakesAllKeys) {
   EXPECT_TRUE(options.has_sizes());
 }
 
+TEST_F(ExperimentFile, AToleranceIsAShareOrPercent) {
+  const auto tolerance = [&](const std::string& text) {
+    return read("tolerance = \"" + text + "\"\n" + kTargets + kOneLoad).rules.tolerance;
+  };
+  EXPECT_DOUBLE_EQ(tolerance("0.02"), 0.02);
+  EXPECT_DOUBLE_EQ(tolerance("2%"), 0.02);
+  EXPECT_DOUBLE_EQ(tolerance("50%"), 0.5);
+  for (const std::string none : {"0", "0%", "-1%", "%", "0.51"}) {
+    EXPECT_EQ(refused("tolerance = \"" + none + "\"\n" + kTargets + kOneLoad),
+              ":1:1: tolerance: '" + none + "' is not a share up to 50 %, such as 1%");
+  }
+}
+
 TEST_F(ExperimentFile, OtherQuestionsHaveTheRunsOfTheClient) {
   const std::string base = "[base]\naddress = \"h:1\"\n";
   const auto of = [&](const std::string& text) {

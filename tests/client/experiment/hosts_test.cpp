@@ -41,6 +41,7 @@ case $3,$4 in
 silent,*) exit 0 ;;
 words,while*) while read line; do echo soon; done ;;
 slow,while*) while read line; do sleep 0.05; echo 5; done ;;
+counted,while*) while read line; do echo >>"${0%/*}/readings"; echo 5.0; done ;;
 *,while*) while read line; do echo 5.0; done ;;
 *) exec sh -c "$4" ;;
 esac
@@ -101,6 +102,12 @@ TEST_F(HostsTest, AClockMustBeKnownWell) {
   EXPECT_GE(clocks_[0].clock.uncertainty, 0.025);
 }
 
+// The first reading takes as long as the connection, so it does not count.
+TEST_F(HostsTest, AClockIsReadTwentyTimesAfterTheFirstReading) {
+  answer_of({"counted"}, "exit 1");
+  EXPECT_EQ(folder_.read("readings"), std::string(21, '\n'));
+}
+
 TEST_F(HostsTest, AClientMustHaveAResult) {
   for (const char* text : {"exit 1", "echo 1", "echo '{}'", "echo '{\"runs\": []}'"}) {
     const Answer answer = answer_of({"a b"}, text);
@@ -115,6 +122,15 @@ TEST_F(HostsTest, AClientMustBeginInTime) {
   EXPECT_EQ(answer.verdict, Answer::Verdict::cannot_tell);
   EXPECT_EQ(answer.sentence.rfind("cannot be told: the client on far began 99", 0), 0U)
       << answer.sentence;
+}
+
+TEST_F(HostsTest, AClientMayNotBeginASecondLate) {
+  const Answer answer = answer_of({"far"}, R"(
+for word; do case $word in --start-at=*) at=${word#*=} ;; esac; done
+echo "{\"runs\": [{\"started_at_unix_s\": $((${at%.*} + 1)).${at#*.}}]}"
+)");
+  EXPECT_EQ(answer.verdict, Answer::Verdict::cannot_tell);
+  EXPECT_EQ(answer.sentence, "cannot be told: the client on far began 1.000 s late");
 }
 
 // Its own result is not one that can be merged.

@@ -169,6 +169,9 @@ TEST(PairedComparison, AClientWithoutTimeLeftMakesNothingEqual) {
   SliceCounts busy = counted(100);
   busy.client_busy = 60;
   EXPECT_EQ(comparison.answer(busy, counted(100)).verdict, Verdict::cannot_tell);
+  EXPECT_EQ(comparison.answer(counted(100), busy).verdict, Verdict::cannot_tell);
+  busy.client_busy = 50;
+  EXPECT_EQ(comparison.answer(busy, busy).verdict, Verdict::equal);
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ TEST_F(QuestionTest, AComparisonIsMadeOfPairsInTheOrderOfTheSeed) {
     const std::uint64_t answered = (name == "base" ? server_ : other_).answered();
     EXPECT_GT(result.at("runs").at(0).at("operation_count"), 0);
     EXPECT_LE(result.at("runs").at(0).at("operation_count"), answered);
+    EXPECT_EQ(result.at("options").at("seed"), compared.pairs.size() - 1);  // of the last slice
   }
 }
 
@@ -194,6 +195,15 @@ TEST(SoakText, ComparesTheLastTenthWithTheFirst) {
   EXPECT_EQ(soak_text(run), answers);
 }
 
+TEST(SoakText, ATenthNeedsTenSeconds) {
+  RunResult run;
+  run.seconds.resize(10);
+  for (auto& second : run.seconds) second.service_time_us.p99 = 100;
+  run.seconds.back().service_time_us.p99 = 150;
+  EXPECT_TRUE(has(soak_text(run), "; p99 of the last tenth is 1.50 of that of the first"))
+      << soak_text(run);
+}
+
 TEST_F(QuestionTest, ASoakOfWrongLoadsIsNotAnswered) {
   const LoadAnswer late = answer_to(Question::soak, {base()}, kLate);
   EXPECT_EQ(late.answer.verdict, Verdict::cannot_tell);
@@ -251,6 +261,20 @@ TEST_F(QuestionTest, EachTargetAnswersOneRequestFirst) {
   EXPECT_EQ(error.code(), core::ErrorCode::timed_out);
   EXPECT_TRUE(has(error.what(), "NEW does not answer a first request: "));
   EXPECT_TRUE(has(error.what(), "the response differs")) << error.what();
+}
+
+TEST_F(QuestionTest, ATargetThatIsGoneAnswersNoFirstRequest) {
+  const core::Fd bound = net::bind_tcp(net::resolve("127.0.0.1", 0).front());
+  experiment_.targets = {target_of("base", net::local_address(bound.get()).port())};
+  experiment_.loads = {{"", {"--size=64", "--connect-timeout=20ms"}, "here"}};
+  experiment_.start_limit = kBound;  // the load's own limit is shorter
+  std::vector<TargetProcess> none;
+  const auto begin = core::Clock::now();
+  const auto error = support::thrown_by([&] { wait_for_targets(experiment_, none, signals_); });
+  EXPECT_LT(core::Clock::now() - begin, kBound);
+  EXPECT_EQ(error.code(), core::ErrorCode::timed_out);
+  EXPECT_TRUE(has(error.what(), "BASE does not answer a first request: cannot connect to "))
+      << error.what();
 }
 
 TEST_F(QuestionTest, ATargetMayAnswerLater) {

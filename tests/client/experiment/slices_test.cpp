@@ -113,6 +113,35 @@ TEST_F(SliceRunnerTest, AnOpenLoopHasNoTimePerAnswer) {
   EXPECT_EQ(figure(slice, SliceFigure::per_answer), 0);
 }
 
+// All requests are due at once and sent one after the other. The median of the times since their
+// sending would be that of single answers.
+TEST_F(SliceRunnerTest, LatenciesOfAnOpenLoopBeginWhenRequestsAreDue) {
+  Options open = options();
+  open.rate = 100;
+  open.burst = 60;
+  open.max_concurrent_messages = 1;
+  open.lag_tolerance = open.response_timeout = kBound;
+  open.warmup = {};
+  open.duration = 200ms;
+  SliceRunner runner(open, signals_);
+  const Slice slice = runner.run(0);
+  EXPECT_FALSE(slice.failed) << slice.fault;
+  const RunResult sum = runner.take_sum();
+  EXPECT_GE(figure(slice, SliceFigure::p50),
+            core::to_micros(sum.total->response.percentile(0.25)) * 0.9);
+}
+
+// The only request is due when the warm-up begins.
+TEST_F(SliceRunnerTest, RequestsOfTheWarmUpDoNotCount) {
+  Options open = options();
+  open.rate = 0.1;
+  open.warmup = 500ms;
+  open.lag_tolerance = open.response_timeout = kBound;
+  SliceRunner runner(open, signals_);
+  EXPECT_EQ(runner.run(0).figures.us, SliceFigures{}.us);
+  EXPECT_EQ(server_.answered(), 1U);
+}
+
 TEST_F(SliceRunnerTest, WithoutARequestThereAreNoFigures) {
   Options open = options();
   open.rate = 0.01;

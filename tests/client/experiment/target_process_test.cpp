@@ -67,6 +67,17 @@ TEST_F(TargetProcessWithAChannel, ItIsInputAndOutput) {
   EXPECT_EQ(folder_.read("log"), "wrong\n");
 }
 
+// This process may have descriptors of /dev/null, too, which both inherit.
+TEST_F(TargetProcessWithAChannel, WithoutOneItsInputIsEmptyAndOpenOnce) {
+  const std::string count = "readlink /proc/$$/fd/* | grep -c /dev/null >&2";
+  start(count.c_str());
+  ASSERT_TRUE(ends(*process_));
+  const int inherited = std::stoi(folder_.read("log"));
+  TargetProcess process("cat; " + count, folder_.file("other"));
+  EXPECT_TRUE(ends(process));
+  EXPECT_EQ(folder_.read("other"), std::to_string(inherited + 1) + "\n");
+}
+
 // The processes that the command has started end with it.
 TEST_F(TargetProcessWithAChannel, ItsGroupEndsWithIt) {
   start("sleep 1000 & echo; wait");

@@ -87,6 +87,14 @@ TEST(ClientMetrics, LatenciesAreInBuckets) {
   EXPECT_NEAR(sum, 20.000033, 0.08);
 }
 
+TEST(ClientMetrics, TheFirstBucketIsUpToAMicrosecond) {
+  ClientMetrics metrics(false);
+  const auto interval = std::make_unique<Interval>();
+  interval->service.record(500ns);
+  metrics.add(*interval);
+  expect_sample(metrics, "service_time_seconds_bucket{le=\"1e-06\"} 1");
+}
+
 TEST(ClientMetrics, AClosedLoopHasNoFiguresOfASchedule) {
   ClientMetrics metrics(false);
   metrics.add(*an_interval());

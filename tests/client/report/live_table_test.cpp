@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "core/fd.hpp"
 #include "tests/core/process/terminal.hpp"
@@ -65,6 +67,24 @@ TEST(LiveTable, GrowsByALineASecondOnATerminal) {
       "     3.0           2500          4.5             80.0            -          1        7\n"
       "     3.0           2500          4.5                -            -          1        7\n"
       "     1.0              0          4.5                -            -          1        9\n");
+}
+
+TEST(LiveTable, RepeatsItsLegendAfterTwentyLines) {
+  const core::test::Terminal terminal;
+  ASSERT_TRUE(terminal.screen.valid());
+  std::vector<std::uint64_t> with_legend;
+  {
+    const core::test::Replaced replaced(STDERR_FILENO, terminal.screen.get());
+    LiveTable table(false);
+    table.begin({}, true);
+    for (std::uint64_t line = 0; line <= 2 * kLinesOfLegend; ++line) {
+      table.show(second());
+      if (read_all(terminal.user.get()).find("time s") != std::string::npos) {
+        with_legend.push_back(line);
+      }
+    }
+  }
+  EXPECT_EQ(with_legend, (std::vector<std::uint64_t>{0, 20, 40}));
 }
 
 TEST(LiveTable, IsNotShownElsewhere) {

@@ -72,7 +72,10 @@ TEST(Table, ALineForEachOfSeveralRuns) {
       "600.064  p99         -  p99.9         - us without 2 requests   mismatch 1   kept_up\n");
   EXPECT_NE(make_line(sample_run(true), Search{"p50", 0.5, {}}).find("p50   600.064 us"),
             std::string::npos);
-  EXPECT_EQ(make_line(sample_run(false)).rfind("    16 in flight           1.0/s valid", 0), 0U);
+  EXPECT_EQ(make_line(sample_run(false))
+                .rfind("    16 in flight           1.0/s valid   service time p50   100.", 0),
+            0U)
+      << make_line(sample_run(false));
 }
 
 TEST(Table, LinesOfNothingAreLeftOut) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 namespace offload::client {
@@ -118,6 +119,15 @@ TEST(Arrivals, StepsOfTheRate) {
   EXPECT_NEAR(later[1], 0.2, 1e-9);
   EXPECT_NEAR(later[10], 2, 1e-9);
   EXPECT_NEAR(later[11], 2.02, 1e-9);
+}
+
+TEST(Arrivals, TheLastStepOfTheRateGoesOn) {
+  const std::vector<RateStep> steps{{10, 1s}, {20, 1s}, {1000, 1s}};
+  const auto times =
+      times_of(Arrivals::in_steps(Arrivals::constant(1, 0), std::span(steps).first(2), 1, 0s), 71);
+  EXPECT_NEAR(times[30], 2, 1e-9);
+  EXPECT_NEAR(times[31], 2.05, 1e-9);
+  EXPECT_NEAR(times[70], 4, 1e-9);
 }
 
 TEST(Arrivals, PoissonArrivalsFollowSteps) {

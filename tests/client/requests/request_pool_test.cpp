@@ -48,6 +48,12 @@ TEST(RequestPool, SameTextEverywhere) {
   }
 }
 
+TEST(RequestPool, AResponseOfAnyLengthHasThatOfTheLongestMessage) {
+  const auto pool =
+      RequestPool::same(support::bytes_of("hello"), Expected::of_length(Expected::kAnyLength));
+  EXPECT_EQ(pool.longest_response(), kLongestMessage);
+}
+
 TEST(RequestPool, RandomRequestsDifferAndHaveTheirResponses) {
   for (const std::uint32_t size : {16U, 17U, 255U, 4096U}) {
     const auto pool = pool_of(size, Service::reverse);
@@ -169,11 +175,18 @@ TEST(RequestPool, RecordedRequestsOfOneSizeAreAClassThatHasThemSeveralTimes) {
   EXPECT_EQ(pool.frames(0, 255).size(), 255U * 15);
 }
 
+TEST(RequestPool, ARecordedRequestIsRepeatedInAtMost64MiB) {
+  constexpr std::size_t kFrame = std::size_t{1} << 20;
+  EXPECT_EQ(recorded({std::string(kFrame - protocol::kFrameHeaderSize, 'x')}).size(), 64U);
+  EXPECT_EQ(recorded({std::string(kFrame - protocol::kFrameHeaderSize + 1, 'x')}).size(), 63U);
+}
+
 TEST(RequestPool, RecordedRequestsOfSeveralSizesAreDrawnOneByOne) {
   const auto pool = recorded({"abc", "", "abc", "d"});
   ASSERT_EQ(pool.class_count(), 4U);
   EXPECT_EQ(pool.size(), 4U);
   EXPECT_EQ(pool.class_at(0.24), 0U);
+  EXPECT_EQ(pool.class_at(0.25), 1U);
   EXPECT_EQ(pool.class_at(0.26), 1U);
   EXPECT_EQ(pool.class_at(1), 3U);
   EXPECT_TRUE(std::ranges::equal(request_of(pool, 3).payload, support::bytes_of("d")));

@@ -76,6 +76,23 @@ TEST(LoadRun, WhatFailsBeforeTheStartEndsTheThreads) {
   EXPECT_THROW((void)run_load(options, {options.rate, options.max_concurrent_messages}, load,
                               signals, observer),
                std::bad_alloc);
+  EXPECT_EQ(server.answered(), 0U);
+}
+
+TEST(LoadRun, IntervalsOfAllThreadsAreTakenDuringTheRun) {
+  const ReversingServer server;
+  core::Signals signals;
+  Options options = options_for(server);
+  options.warmup = std::chrono::milliseconds(50);
+  options.duration = options.warmup;
+  int intervals = 0;
+  int during_the_run = 0;
+  RunObserver observer;
+  observer.on_interval = [&](const Interval&) { ++intervals; };
+  observer.on_turn = [&] { during_the_run = intervals; };
+  const Load load(options, signals);
+  (void)run_load(options, {options.rate, options.max_concurrent_messages}, load, signals, observer);
+  EXPECT_GE(during_the_run, 4);  // two threads have one of the warm-up and another
 }
 
 TEST(LoadRun, AWrongResponseIsAnAnswer) {
@@ -153,7 +170,8 @@ TEST(LoadRun, WhatIsNeverAnsweredIsCounted) {
   EXPECT_EQ(result.total->sent, 18U);
   EXPECT_EQ(result.unanswered, 18U);
   EXPECT_EQ(result.total->errors.of(ErrorKind::time_out), 18U);
-  EXPECT_EQ(result.faults.size(), 2U);  // the first of each thread
+  EXPECT_EQ(result.faults.size(), 2U);           // the first of each thread
+  EXPECT_EQ(result.duration, core::Duration{});  // the wait for responses does not count
 }
 
 TEST(LoadRun, TheContentOfAFileIsTheRequest) {
@@ -186,7 +204,7 @@ TEST(LoadRun, ItBeginsAtTheTimeSaid) {
 }
 
 /// Runs `options` in this process, which ends with status 0 if `check` holds. The signal comes when
-/// the connections are there.
+/// the connections are there; the run takes it.
 template <class Check>
 [[noreturn]] void run_and_interrupt(bool at_start, const Check& check) {
   core::Signals signals;
@@ -206,7 +224,7 @@ template <class Check>
   const Load load(options, signals);
   const RunResult result =
       run_load(options, {options.rate, options.max_concurrent_messages}, load, signals, observer);
-  std::_Exit(result.interrupted && result.faults.empty() &&
+  std::_Exit(result.interrupted && result.faults.empty() && signals.take() == 0 &&
                      result.verdict.text == "there is no verdict: a signal ended the run" &&
                      check(result)
                  ? 0

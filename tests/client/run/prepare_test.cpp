@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/client/run/reversing_server.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace offload::client {
 namespace {
@@ -45,6 +46,16 @@ Logged run_logged(const Options& options) {
 /// Returns the time from one to the other in milliseconds.
 std::int64_t ms_between(core::TimePoint one, core::TimePoint other) {
   return std::chrono::round<std::chrono::milliseconds>(other - one).count();
+}
+
+/// Expects that the gaps between `times` are those of `expected`.
+void expect_times(Arrivals expected, const std::vector<core::TimePoint>& times) {
+  ASSERT_GT(times.size(), 10U);
+  const Duration first = expected.next();
+  for (const core::TimePoint time : times) {
+    ASSERT_EQ(time - times.front(), expected.next() - first);
+    expected.advance();
+  }
 }
 
 class PrepareTest : public testing::Test {
@@ -154,14 +165,31 @@ TEST_F(PrepareTest, RandomArrivalsDifferByThreadAndSeed) {
   made.seed = 3;
   const Logged logged = run_logged(made);
   for (std::uint32_t number = 0; number < 2; ++number) {
-    Arrivals expected = Arrivals::poisson(200, (std::uint64_t{3} << 16) + number);
-    const auto& times = logged.intended.at(number);
-    ASSERT_GT(times.size(), 10U);
-    const Duration first = expected.next();
-    for (const core::TimePoint time : times) {
-      ASSERT_EQ(time - times.front(), expected.next() - first);
-      expected.advance();
-    }
+    expect_times(Arrivals::poisson(200, (std::uint64_t{3} << 16) + number),
+                 logged.intended.at(number));
+  }
+}
+
+// Each kind has a thread: thread 0 has connection 0, thread 1 connection 1.
+TEST_F(PrepareTest, RandomArrivalsDifferByKind) {
+  Options made = open_loop(400);
+  made.arrivals = ArrivalKind::poisson;
+  made.connections = 2;
+  made.kinds.resize(2);
+  made.kinds[0].name = "one";
+  made.kinds[1].name = "other";
+  const Logged logged = run_logged(made);
+  for (std::uint32_t number = 0; number < 2; ++number) {
+    expect_times(Arrivals::poisson(200, number), logged.intended.at(number));
+  }
+}
+
+TEST_F(PrepareTest, ThreadsHaveConstantArrivalsInTurn) {
+  Options made = open_loop(640);
+  made.thread_count = 3;
+  const Logged logged = run_logged(made);
+  for (std::uint32_t number = 0; number < 3; ++number) {
+    expect_times(Arrivals::constant(640.0 / 3, number / 640.0), logged.intended.at(number));
   }
 }
 
@@ -190,6 +218,25 @@ TEST_F(PrepareTest, ABurstIsDueAtOnce) {
   EXPECT_EQ(ms_between(times[0], times[4]), 0);
   EXPECT_EQ(ms_between(times[0], times[5]), 200);
   EXPECT_EQ(ms_between(times[5], times[9]), 0);
+}
+
+// Their lengths are powers of 2, so only one of each has this sum.
+TEST_F(PrepareTest, RequestsOfAFileAreSentInTheirOrder) {
+  const support::TempDir directory;
+  std::string file;
+  for (std::size_t length = 1; length <= 128; length *= 2) {
+    const auto frame = protocol::make_frame(MessageId::client_request, Bytes(length));
+    file.append(reinterpret_cast<const char*>(frame.data()), frame.size());
+  }
+  directory.write("requests", file);
+  Options made = options();
+  made.requests_file = directory.file("requests");
+  made.verification = *Verification::parse("length");
+  made.in_order = true;
+  made.iteration_count = 8;
+  const Logged logged = run_logged(made);
+  EXPECT_EQ(logged.result.total->valid, 8U);
+  EXPECT_EQ(logged.result.total->tx_bytes, 8 * protocol::kFrameHeaderSize + 255);
 }
 
 TEST_F(PrepareTest, StepsOfTheRateFollowEachOther) {

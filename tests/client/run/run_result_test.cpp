@@ -23,6 +23,7 @@ TEST(RunResult, RatesAreThoseOfItsDuration) {
   EXPECT_DOUBLE_EQ(result.million_operations_per_second(), 1e-6);
   EXPECT_DOUBLE_EQ(result.valid_per_second(), 1);
   EXPECT_DOUBLE_EQ(result.rx_gib_per_second(), 1);
+  EXPECT_DOUBLE_EQ(result.rx_wire_gib_per_second(), 1 + 12 / kGiB);
 }
 
 TEST(RunResult, ADataRateIsOfPayloadsAndAWireRateOfFrames) {

@@ -71,6 +71,12 @@ TEST(ServerFigures, BeyondTheLastBoundIsThatBound) {
   EXPECT_DOUBLE_EQ(share.stages[0].p50_us.value(), 4.0);
 }
 
+TEST(ServerFigures, BucketsThatWereNotThereBeforeCountFromZero) {
+  const auto share = between(figures(status(100, {})), figures(status(101, {0, 4, 0, 0})));
+  EXPECT_EQ(share.stages.at(0).count, 4U);
+  EXPECT_DOUBLE_EQ(share.stages[0].p50_us.value(), 1.5);
+}
+
 TEST(ServerFigures, AnotherProcessIsAnotherServer) {
   auto restarted = status(5, {0, 0, 0, 0});
   restarted["process"] = 8;

@@ -27,6 +27,8 @@ TEST(Verdict, AClosedLoopSaysThatItCannotTell) {
   EXPECT_EQ(verdict.code, Code::closed_loop);
   EXPECT_NE(verdict.text.find("no response time"), std::string::npos) << verdict.text;
   EXPECT_EQ(verdict.text.find("busy"), std::string::npos);
+  closed.busy = 0.95;
+  EXPECT_EQ(judge_load(closed).text.find("busy"), std::string::npos);
   closed.busy = 0.99;
   EXPECT_NE(judge_load(closed).text.find("99 % busy"), std::string::npos);
 }
@@ -51,6 +53,17 @@ TEST(Verdict, TheClientNoticedTooLate) {
   EXPECT_NE(verdict.text.find("p99 899.000 ms"), std::string::npos) << verdict.text;
 }
 
+TEST(Verdict, TheP99OfTheLagNeedsAHundredRequests) {
+  LoadSeen late = seen();
+  late.noticed_late = 10;
+  late.lag_p99 = 5ms;
+  late.due = 99;
+  EXPECT_EQ(judge_load(late).text.find("p99"), std::string::npos) << judge_load(late).text;
+  late.due = 100;
+  EXPECT_NE(judge_load(late).text.find("(p99 5.000 ms)"), std::string::npos)
+      << judge_load(late).text;
+}
+
 TEST(Verdict, RequestsHadToWaitForResponses) {
   LoadSeen late = seen();
   late.held_back = 407;
@@ -58,6 +71,8 @@ TEST(Verdict, RequestsHadToWaitForResponses) {
   auto verdict = judge_load(late);
   EXPECT_EQ(verdict.code, Code::server_late);
   EXPECT_NE(verdict.text.find("4.1 % of the requests"), std::string::npos) << verdict.text;
+  late.busy = 0.95;
+  EXPECT_EQ(judge_load(late).code, Code::server_late);
   late.busy = 0.96;  // as this client took them late
   verdict = judge_load(late);
   EXPECT_EQ(verdict.code, Code::client_late);
