@@ -181,6 +181,11 @@ TEST(ClientOptions, TheVerificationIsNamed) {
 TEST(ClientOptions, AuthoritiesAndRevocationsAreForTls) {
   EXPECT_EQ(accepted({"--tls", "--tls-ca", "file"}).tls_ca, "file");
   EXPECT_EQ(accepted({"--tls", "--tls-crl", "file"}).tls_crl, "file");
+  EXPECT_EQ(accepted({"--tls", "--tls-server-name", "name"}).tls_server_name, "name");
+}
+
+TEST(ClientOptions, TheServersFiguresHaveAnAddress) {
+  EXPECT_EQ(accepted({"--scrape", "h:9100"}).scrape, "h:9100");
 }
 
 TEST(ClientOptions, MetricsHaveAnAddress) {
@@ -283,6 +288,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "-t", "1", "-t", "2"}, "--thread-count"},
         BadCase{{"-s", "h", "-i", "0"}, "--iteration-count"},
         BadCase{{"-s", "h", "-i", "99999999999999999999"}, "--iteration-count"},
+        BadCase{{"-s", "h", "-i", "1000000000000001"}, "from 1 to 1000000000000000"},
+        BadCase{{"-s", "h", "--connections", "65537"}, "from 1 to 65536"},
+        BadCase{{"-s", "h", "--reconnect-every", "0"}, "from 1 to 1000000000000"},
+        BadCase{{"-s", "h", "--reconnect-every", "1000000000001"}, "from 1 to 1000000000000"},
+        BadCase{{"-s", "h", "--rate", "1", "--burst", "0"}, "from 1 to 1000000"},
+        BadCase{{"-s", "h", "--seed", "1000000001"}, "from 0 to 1000000000"},
         BadCase{{"-s", "h", "--duration", "0"}, "--duration: '0' is not a time from 1ms to 1000h"},
         BadCase{{"-s", "h", "--duration", "-2"}, "--duration"},
         BadCase{{"-s", "h", "--duration", "soon"}, "--duration"},
@@ -340,6 +351,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--rate", "1", "--scan", "rate=1"}, "--scan rate excludes --rate"},
         BadCase{{"-s", "h", "--schedule", "f", "--scan", "rate=1"}, "excludes --scan rate"},
         BadCase{{"-s", "h", "--output", "f", "--csv", "f"}, "'f' is given for two results"},
+        BadCase{{"-s", "h", "--hlog", "f", "--csv", "f"}, "'f' is given for two results"},
         BadCase{{"-s", "h", "--hlog", "-"}, "only --output can be standard output"},
         BadCase{{"-s", "h", "--on-error", "shrug"}, "one of stop, count"},
         BadCase{{"-s", "h", "--deadline", "0"}, "a time from 1us to 1000h"},

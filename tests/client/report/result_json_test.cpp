@@ -1,6 +1,7 @@
 #include "apps/client/report/result_json.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/utsname.h>
 
 #include <nlohmann/json.hpp>
 
@@ -35,6 +36,9 @@ TEST(ResultJson, SaysWhatRanWhereAndHow) {
   EXPECT_FALSE(json.at("revision").get<std::string>().empty());
   EXPECT_EQ(json.at("command_line").size(), 2U);
   EXPECT_GT(json.at("machine").at("processors"), 0);
+  utsname system{};
+  ASSERT_EQ(::uname(&system), 0);
+  EXPECT_EQ(json.at("machine").at("host"), system.nodename);
   EXPECT_EQ(json.at("status"), "failed");
   EXPECT_EQ(json.at("faults").at(0), "thread 0, request 1: ...");
   const auto& options = json.at("options");

@@ -52,6 +52,8 @@ TEST(RequestPool, AResponseOfAnyLengthHasThatOfTheLongestMessage) {
   const auto pool =
       RequestPool::same(support::bytes_of("hello"), Expected::of_length(Expected::kAnyLength));
   EXPECT_EQ(pool.longest_response(), kLongestMessage);
+  const auto empty = RequestPool::same(support::bytes_of("hello"), Expected::of_length(0));
+  EXPECT_EQ(empty.longest_response(), 0U);
 }
 
 TEST(RequestPool, RandomRequestsDifferAndHaveTheirResponses) {

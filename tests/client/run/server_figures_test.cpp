@@ -14,7 +14,8 @@ nlohmann::json status(std::uint64_t requests, std::vector<std::uint64_t> worker)
   return {{"program", "offload-server"},
           {"process", 7},
           {"state",
-           {{"totals", {{"requests", requests}, {"responses", requests - 1}, {"errors", 1}}},
+           {{"totals",
+             {{"requests", requests}, {"responses", requests - 1}, {"errors", requests / 100}}},
             {"bounds_ns", {1000, 2000, 4000}},
             {"stages", {{"worker", worker}}},
             {"threads",
@@ -31,7 +32,7 @@ TEST(ServerFigures, TheShareIsWhatCameBetween) {
       between(figures(status(100, {5, 5, 5, 5})), figures(status(300, {5, 15, 15, 5})));
   EXPECT_EQ(share.requests, 200U);
   EXPECT_EQ(share.responses, 200U);
-  EXPECT_EQ(share.errors, 0U);
+  EXPECT_EQ(share.errors, 2U);
   EXPECT_DOUBLE_EQ(share.busy, 0.25);
   EXPECT_DOUBLE_EQ(share.polling, 0.375);
   EXPECT_DOUBLE_EQ(share.asleep, 0.375);

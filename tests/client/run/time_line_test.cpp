@@ -50,6 +50,7 @@ TEST_F(TimeLineTest, ThreadsAreJoinedSecondBySecond) {
   time_line.finish();
   ASSERT_EQ(told_.size(), 2U);
   EXPECT_EQ(told_[1].operations, 3U);
+  EXPECT_DOUBLE_EQ(*told_[1].in_flight, 1);
   EXPECT_EQ(time_line.total().valid, 18U);
   EXPECT_EQ(time_line.total().service.count(), 18U);
 }
