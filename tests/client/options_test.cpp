@@ -184,6 +184,16 @@ TEST(ClientOptions, AuthoritiesAndRevocationsAreForTls) {
   EXPECT_EQ(accepted({"--tls", "--tls-server-name", "name"}).tls_server_name, "name");
 }
 
+TEST(ClientOptions, AThousandStepsAndTheDeepestScanAreTaken) {
+  std::string steps = "1:1ms";
+  for (int i = 1; i < 1000; ++i) steps += ",1:1ms";
+  EXPECT_EQ(accepted({"--rate", steps.c_str()}).rate_steps.size(), 1000U);
+  steps += ",1:1ms";
+  EXPECT_TRUE(std::holds_alternative<cli::Leave>(parse({"-s", "h", "--rate", steps.c_str()})));
+  EXPECT_TRUE(accepted({"--scan", "depth=65536"}).scan);
+  EXPECT_EQ(accepted({"-t", "100", "--rate", "1000m"}).rate, 1e9);
+}
+
 TEST(ClientOptions, TheServersFiguresHaveAnAddress) {
   EXPECT_EQ(accepted({"--scrape", "h:9100"}).scrape, "h:9100");
 }
@@ -294,6 +304,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--reconnect-every", "1000000000001"}, "from 1 to 1000000000000"},
         BadCase{{"-s", "h", "--rate", "1", "--burst", "0"}, "from 1 to 1000000"},
         BadCase{{"-s", "h", "--seed", "1000000001"}, "from 0 to 1000000000"},
+        BadCase{{"-s", "h", "--repeat", "0"}, "from 1 to 1000"},
+        BadCase{{"-s", "h", "--repeat", "1001"}, "from 1 to 1000"},
         BadCase{{"-s", "h", "--duration", "0"}, "--duration: '0' is not a time from 1ms to 1000h"},
         BadCase{{"-s", "h", "--duration", "-2"}, "--duration"},
         BadCase{{"-s", "h", "--duration", "soon"}, "--duration"},

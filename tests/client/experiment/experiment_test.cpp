@@ -84,6 +84,14 @@ TEST_F(ExperimentFile, AToleranceIsAShareOrPercent) {
   }
 }
 
+TEST_F(ExperimentFile, ASettingHasOneValueAndAQuestionABase) {
+  EXPECT_EQ(refused("tolerance = [\"1%\", \"2%\"]\n" + std::string(kTargets) + kOneLoad),
+            ":1:1: tolerance: expected one value");
+  EXPECT_EQ(refused("question = \"soak\"\ntime = \"1s\"\n[new]\naddress = \"h:1\"\n" +
+                    std::string(kOneLoad)),
+            ": a table [base] is missing");
+}
+
 TEST_F(ExperimentFile, OtherQuestionsHaveTheRunsOfTheClient) {
   const std::string base = "[base]\naddress = \"h:1\"\n";
   const auto of = [&](const std::string& text) {

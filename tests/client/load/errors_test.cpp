@@ -24,6 +24,15 @@ TEST(ErrorKinds, CodesWithoutANameAreOneKind) {
   }
 }
 
+TEST(ErrorKinds, EachNamedRefusalIsAKind) {
+  constexpr auto kFirst = static_cast<std::uint32_t>(ErrorKind::first_refusal);
+  for (std::uint32_t code = 0; code < 300; ++code) {
+    const auto refusal = static_cast<Refusal>(code);
+    const bool is_kind = kFirst + code < ErrorCounts::kKinds && !protocol::name_of(refusal).empty();
+    EXPECT_EQ(kind_of(refusal), static_cast<ErrorKind>(is_kind ? kFirst + code : kFirst)) << code;
+  }
+}
+
 TEST(ErrorKinds, FailedConnections) {
   EXPECT_EQ(kind_of_errno(ECONNREFUSED), ErrorKind::refused);
   EXPECT_EQ(kind_of_errno(ETIMEDOUT), ErrorKind::time_out);

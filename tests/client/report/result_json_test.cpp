@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/utsname.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "metrics/hdr_codec.hpp"
 #include "tests/client/report/sample_campaign.hpp"
@@ -39,6 +41,11 @@ TEST(ResultJson, SaysWhatRanWhereAndHow) {
   utsname system{};
   ASSERT_EQ(::uname(&system), 0);
   EXPECT_EQ(json.at("machine").at("host"), system.nodename);
+  std::ifstream processors("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(processors, line) && !line.starts_with("model name")) continue;
+  const auto processor = json.at("machine").at("processor").get<std::string>();
+  EXPECT_EQ(processor, processors ? line.substr(line.find(": ") + 2) : std::string());
   EXPECT_EQ(json.at("status"), "failed");
   EXPECT_EQ(json.at("faults").at(0), "thread 0, request 1: ...");
   const auto& options = json.at("options");
@@ -48,6 +55,14 @@ TEST(ResultJson, SaysWhatRanWhereAndHow) {
   EXPECT_EQ(options.at("payload"), "random");
   EXPECT_EQ(options.at("service"), "reverse");
   EXPECT_EQ(options.at("on_error"), "stop");
+}
+
+TEST(ResultJson, TheServersFiguresAreThoseOfItsShare) {
+  Campaign campaign = sample_campaign(false);
+  campaign.server.emplace();
+  campaign.server->requests = 7;
+  const auto json = make_json(options_of(false), campaign, {}, "");
+  EXPECT_EQ(json.at("server").at("requests"), 7);
 }
 
 TEST(ResultJson, ADurationOrAScheduleHasNoCount) {

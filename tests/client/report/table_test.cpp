@@ -27,6 +27,13 @@ TEST(Table, HasTheReferencesWords) {
   expect_in(table, "Verdict:                  fine");
 }
 
+TEST(Table, NamesTheVerification) {
+  RunResult run = sample_run(false);
+  EXPECT_EQ(make_table(run).find("Verification"), std::string::npos);
+  run.verification = "builtin (service reverse)";
+  expect_in(make_table(run), "Verification:             builtin (service reverse)");
+}
+
 TEST(Table, AClosedLoopHasTheServiceTimeAlone) {
   const auto table = make_table(sample_run(false));
   expect_in(table, "Latency (us)                service time");

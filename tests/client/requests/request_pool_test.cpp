@@ -72,6 +72,17 @@ TEST(RequestPool, RandomRequestsDifferAndHaveTheirResponses) {
   }
 }
 
+TEST(RequestPool, EachByteOfARandomRequestIsRandom) {
+  const auto pool = pool_of(17, Service::reverse);
+  for (std::size_t i = 0; i < 17; ++i) {
+    std::set<std::byte> values;
+    for (std::uint32_t number = 0; number < pool.count_of(0); ++number) {
+      values.insert(request_of(pool, number).payload[i]);
+    }
+    EXPECT_GT(values.size(), 100U) << "byte " << i;  // of 256 numbers, 162 differ on average
+  }
+}
+
 TEST(RequestPool, EmptyRequests) {
   const auto pool = pool_of(0, Service::reverse);
   EXPECT_EQ(pool.shortest_frame(), protocol::kFrameHeaderSize);
