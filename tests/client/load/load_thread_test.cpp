@@ -129,7 +129,7 @@ TEST(LoadThread, AStopEndsItsSleep) {
   auto [own, other] = RunningLoad::make_sockets();
   streams.emplace_back(std::move(own));
   LoadThread load(7, 7, std::move(streams), plan_of(1, 1), {pool, nobody, control});
-  const auto start = core::Clock::now() + kBound;  // nothing is to be done by the clock before
+  const auto start = core::Clock::now() + kBound;  // the clock asks for nothing before
   load.run(start);
   EXPECT_LT(core::Clock::now(), start);
   EXPECT_EQ(load.fault(), "");
