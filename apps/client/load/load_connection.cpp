@@ -352,7 +352,8 @@ void LoadConnection::continue_connecting() {
       share_.engine.rewatch(attempt_->fd(), attempt_->events(), *this);
       return;
     case net::ConnectAttempt::State::failed:
-      return fail_connecting(kind_of_errno(attempt_->error()), attempt_->reason(), now);
+      return fail_connecting(kind_of_errno(attempt_->error()), std::string(attempt_->reason()),
+                             now);
     case net::ConnectAttempt::State::connected: break;
   }
   share_.interval->connect.record(now - attempt_begin_);
