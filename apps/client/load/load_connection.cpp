@@ -352,8 +352,7 @@ void LoadConnection::continue_connecting() {
       share_.engine.rewatch(attempt_->fd(), attempt_->events(), *this);
       return;
     case net::ConnectAttempt::State::failed:
-      return fail_connecting(kind_of_errno(attempt_->error()), std::string(attempt_->reason()),
-                             now);
+      return fail_connecting(kind_of_errno(attempt_->error()), attempt_->reason(), now);
     case net::ConnectAttempt::State::connected: break;
   }
   share_.interval->connect.record(now - attempt_begin_);
@@ -365,17 +364,16 @@ void LoadConnection::continue_connecting() {
   go_on();
 }
 
-void LoadConnection::fail_connecting(ErrorKind kind, const std::string& reason, TimePoint now) {
+void LoadConnection::fail_connecting(ErrorKind kind, std::string reason, TimePoint now) {
   share_.engine.unwatch(attempt_->fd(), *this);
   attempt_.reset();
-  count_failed_attempt(kind, reason, now);
+  count_failed_attempt(kind, std::move(reason), now);
 }
 
-void LoadConnection::count_failed_attempt(ErrorKind kind, const std::string& reason,
-                                          TimePoint now) {
+void LoadConnection::count_failed_attempt(ErrorKind kind, std::string reason, TimePoint now) {
   if (share_.control.stopping()) return end();
   ++address_;
-  if (!count_error(kind, 1, sent_, [&] { return reason; })) return;
+  if (!count_error(kind, 1, sent_, [&] { return std::move(reason); })) return;
   if (now < give_up_at_) return retry_later(now);
   share_.interval->errors.add(ErrorKind::never_connected);
   end();

@@ -65,8 +65,8 @@ class LoadConnection final : progress::EventHandler, public Flow {
 
   void connect(core::TimePoint now);
   void continue_connecting();
-  void fail_connecting(ErrorKind kind, const std::string& reason, core::TimePoint now);
-  void count_failed_attempt(ErrorKind kind, const std::string& reason, core::TimePoint now);
+  void fail_connecting(ErrorKind kind, std::string reason, core::TimePoint now);
+  void count_failed_attempt(ErrorKind kind, std::string reason, core::TimePoint now);
   void retry_later(core::TimePoint now);
   void use(net::Stream stream);
 
