@@ -299,6 +299,13 @@ TEST(DatagramFlow, MoreAnswersHaveNoLessRoom) {
   EXPECT_GE(room_for(1U << 20), room_for(1000));  // 4 GiB are more than an int
 }
 
+/// One request in flight, which is sent again once; errors are counted.
+LoadPlan plan_with_a_retry(std::uint64_t count) {
+  LoadPlan plan = counting_plan(count, 1, kBound);
+  plan.retries = 1;
+  return plan;
+}
+
 /// A flow without a load thread, with one request in flight. It sends to `worker`.
 struct DrivenDatagrams : DrivenLoad {
   DrivenDatagrams(const LoadPlan& plan, const RequestPool& pool, const FakeDatagramWorker& worker)
@@ -322,10 +329,8 @@ struct DrivenDatagrams : DrivenLoad {
 
 TEST(DatagramFlow, EachRequestOfASlotHasAllRetries) {
   const auto pool = hello_pool();
-  LoadPlan plan = counting_plan(3, 1, kBound);
-  plan.retries = 1;
   FakeDatagramWorker worker;
-  DrivenDatagrams driven(plan, pool, worker);
+  DrivenDatagrams driven(plan_with_a_retry(3), pool, worker);
   driven.flow->start();
   for (std::uint64_t i = 1; i <= 3; ++i) {
     const Asked asked = worker.read();
@@ -360,10 +365,8 @@ TEST(DatagramFlow, ARequestThatCannotBeSentIsAnError) {
 // Otherwise a request could be lost although its answer is there.
 TEST(DatagramFlow, AnErrorHidesNoAnswerBehindIt) {
   const auto pool = hello_pool();
-  LoadPlan plan = counting_plan(1, 1, kBound);
-  plan.retries = 1;
   FakeDatagramWorker worker;
-  DrivenDatagrams driven(plan, pool, worker);
+  DrivenDatagrams driven(plan_with_a_retry(1), pool, worker);
   driven.flow->start();
   const Asked asked = worker.read();
   worker.refuse_others();

@@ -236,12 +236,7 @@ TEST(LoadConnection, RequestsAreChosenAtRandom) {
 TEST(LoadConnection, SizesAreChosenByTheirWeights) {
   const auto pool = RequestPool::of_sizes({{3, 1}, {1000, 3}}, {}, Service::reverse);
   RunningLoad running(plan_of(400, 4), pool);
-  int short_ones = 0;
-  for (int i = 0; i < 400; ++i) {
-    const Bytes request = running.server().read_request();
-    if (request.size() == 3) ++short_ones;
-    running.server().respond(reversed(request));
-  }
+  const int short_ones = running.answer(400, 3);
   EXPECT_GT(short_ones, 60);
   EXPECT_LT(short_ones, 140);
   EXPECT_EQ(running.finish().valid, 400U);

@@ -165,6 +165,17 @@ class RunningLoad {
     }
   }
 
+  /// Answers `count` requests. Returns how many of them have `size` bytes.
+  int answer(int count, std::size_t size) {
+    int of_size = 0;
+    for (int i = 0; i < count; ++i) {
+      const Bytes request = server_.read_request();
+      if (request.size() == size) ++of_size;
+      server_.respond(reversed(request));
+    }
+    return of_size;
+  }
+
   const Interval& finish() {
     join();
     return seen_->total;

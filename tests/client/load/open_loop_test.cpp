@@ -96,12 +96,7 @@ TEST(OpenLoop, AScheduleSaysTheSizes) {
 TEST(OpenLoop, WithoutAScheduleSizesAreChosenByTheirWeights) {
   const auto pool = RequestPool::of_sizes({{3, 1}, {1000, 1}}, {}, Service::reverse);
   RunningLoad running(open_plan(10'000, 100, 4), pool);
-  int short_ones = 0;
-  for (int i = 0; i < 100; ++i) {
-    const Bytes request = running.server().read_request();
-    if (request.size() == 3) ++short_ones;
-    running.server().respond(reversed(request));
-  }
+  const int short_ones = running.answer(100, 3);
   EXPECT_GT(short_ones, 25);
   EXPECT_LT(short_ones, 75);
   EXPECT_EQ(running.finish().valid, 100U);
