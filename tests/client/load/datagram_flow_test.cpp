@@ -4,80 +4,18 @@
 #include <netinet/in.h>
 
 #include <array>
+#include <climits>
 #include <map>
-#include <optional>
 #include <type_traits>
 
 #include "core/error.hpp"
-#include "tests/client/load/load_fixture.hpp"
+#include "net/socket.hpp"
+#include "tests/client/load/datagram_fixture.hpp"
 #include "tests/support/thrown.hpp"
 
-/// A load thread with a UDP socket; the test acts as the worker.
+/// A load thread with a UDP socket.
 namespace offload::client {
 namespace {
-
-struct Asked {
-  std::uint64_t sequence = 0;
-  Bytes payload;
-};
-
-class FakeDatagramWorker {
- public:
-  FakeDatagramWorker()
-      : socket_(core::check_errno(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket")) {
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    core::check_errno(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any),
-                      "bind");
-  }
-
-  void close() { socket_.reset(); }
-  /// Only takes datagrams of itself from now on: for others no program has the port.
-  void refuse_others() {
-    const net::SocketAddress own = address();
-    core::check_errno(::connect(socket_.get(), own.get(), own.size), "connect");
-  }
-  [[nodiscard]] net::SocketAddress address() const { return net::local_address(socket_.get()); }
-
-  /// Returns the next request; none within a second is a failure.
-  Asked read() {
-    pollfd watched{socket_.get(), POLLIN, 0};
-    std::byte room[2048];
-    peer_size_ = sizeof peer_;
-    if (::poll(&watched, 1, 10'000) != 1) {
-      ADD_FAILURE() << "no request came";
-      return {};
-    }
-    const ssize_t count = ::recvfrom(socket_.get(), room, sizeof room, 0,
-                                     reinterpret_cast<sockaddr*>(&peer_), &peer_size_);
-    const auto frame = protocol::parse_frame(
-        std::span(room).subspan(protocol::kSequenceSize,
-                                static_cast<std::size_t>(count) - protocol::kSequenceSize),
-        2048);
-    EXPECT_EQ(frame.state, protocol::FrameView::State::complete);
-    EXPECT_EQ(frame.id, MessageId::client_request);
-    return {protocol::load_big_endian<std::uint64_t>(room),
-            {frame.payload.begin(), frame.payload.end()}};
-  }
-
-  void send(std::uint64_t sequence, const std::vector<std::byte>& frame) {
-    std::vector<std::byte> datagram(protocol::kSequenceSize);
-    protocol::store_big_endian(datagram.data(), sequence);
-    datagram.insert(datagram.end(), frame.begin(), frame.end());
-    EXPECT_EQ(::sendto(socket_.get(), datagram.data(), datagram.size(), 0,
-                       reinterpret_cast<const sockaddr*>(&peer_), peer_size_),
-              static_cast<ssize_t>(datagram.size()));
-  }
-  void answer(const Asked& asked) {
-    send(asked.sequence, protocol::make_frame(MessageId::client_response, reversed(asked.payload)));
-  }
-
- private:
-  core::Fd socket_;
-  sockaddr_storage peer_{};
-  socklen_t peer_size_ = 0;
-};
 
 /// Runs a plan against a worker whose behaviour is `serve`.
 template <class Serve>
@@ -100,13 +38,6 @@ std::unique_ptr<Seen> run_datagrams(LoadPlan plan, const RequestPool& pool, cons
   }
   thread.join();
   return seen_by(load);
-}
-
-LoadPlan counting_plan(std::uint64_t requests, std::uint32_t in_flight, core::Duration time_out) {
-  LoadPlan plan = plan_of(requests, in_flight);
-  plan.response_timeout = time_out;
-  plan.stop_on_error = false;
-  return plan;
 }
 
 TEST(DatagramFlow, AnswersInAnyOrder) {
@@ -287,6 +218,18 @@ TEST(DatagramFlow, ARequestThatDoesNotFitIsRefusedAtOnce) {
                               ": at most 65487 are allowed with the MTU of 65535");
 }
 
+TEST(DatagramFlow, IPv6HasLongerHeaders) {
+  const net::SocketAddress address = net::resolve("::1", 9).front();
+  try {
+    (void)net::bind_tcp(net::resolve("::1", 0).front());
+  } catch (const core::Error& error) {
+    GTEST_SKIP() << "no IPv6 here: " << error.what();
+  }
+  constexpr std::size_t kMost = 65'536 - 48 - protocol::kSequenceSize;  // frame's header included
+  EXPECT_TRUE(open_datagram_socket(address, kMost, 1).valid());
+  EXPECT_THROW((void)open_datagram_socket(address, kMost + 1, 1), core::Error);
+}
+
 TEST(DatagramFlow, MoreAnswersHaveNoLessRoom) {
   const FakeDatagramWorker worker;
   const auto room_for = [&](std::uint32_t in_flight) {
@@ -297,85 +240,17 @@ TEST(DatagramFlow, MoreAnswersHaveNoLessRoom) {
     return room;
   };
   EXPECT_GE(room_for(1U << 20), room_for(1000));  // 4 GiB are more than an int
-}
-
-/// One request in flight, which is sent again once; errors are counted.
-LoadPlan plan_with_a_retry(std::uint64_t count) {
-  LoadPlan plan = counting_plan(count, 1, kBound);
-  plan.retries = 1;
-  return plan;
-}
-
-/// A flow without a load thread, with one request in flight. It sends to `worker`.
-struct DrivenDatagrams : DrivenLoad {
-  DrivenDatagrams(const LoadPlan& plan, const RequestPool& pool, const FakeDatagramWorker& worker)
-      : DrivenLoad(plan, pool) {
-    share.datagrams.resize(DatagramFlow::receive_room(65'535));
-    core::Fd socket = open_datagram_socket(worker.address(), 100, 1);
-    fd = socket.get();
-    flow.emplace("flow", 0, std::move(socket), share);
+  EXPECT_EQ(room_for(16), 2 * 16 * 4096);         // the kernel doubles it
+  // As much as this user may have.
+  const core::Fd plain(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const int most = INT_MAX / 2;
+  int room = 0;
+  socklen_t size = sizeof room;
+  for (const int option : {SO_RCVBUF, SO_RCVBUFFORCE}) {
+    (void)::setsockopt(plain.get(), SOL_SOCKET, option, &most, sizeof most);
   }
-  /// Returns whether the socket has one of `events` in time.
-  [[nodiscard]] bool has(short events) const {
-    return support::eventually([&] {
-      pollfd watched{fd, POLLIN, 0};
-      return ::poll(&watched, 1, 1) == 1 && (watched.revents & events) != 0;
-    });
-  }
-
-  int fd = -1;
-  std::optional<DatagramFlow> flow;
-};
-
-TEST(DatagramFlow, EachRequestOfASlotHasAllRetries) {
-  const auto pool = hello_pool();
-  FakeDatagramWorker worker;
-  DrivenDatagrams driven(plan_with_a_retry(3), pool, worker);
-  driven.flow->start();
-  for (std::uint64_t i = 1; i <= 3; ++i) {
-    const Asked asked = worker.read();
-    driven.flow->on_deadline(driven.flow->deadline());
-    ASSERT_EQ(driven.interval->sent_again, i);
-    EXPECT_EQ(worker.read().sequence, asked.sequence);
-    worker.answer(asked);
-    driven.run_until([&] { return driven.interval->valid == i; });
-  }
-  EXPECT_EQ(driven.interval->lost, 0U);
-  EXPECT_TRUE(driven.flow->over());
-}
-
-TEST(DatagramFlow, ARequestThatCannotBeSentIsAnError) {
-  const auto pool = random_pool(66'000, Service::reverse);  // longer than a datagram
-  const FakeDatagramWorker worker;
-  DrivenDatagrams stopped(plan_of(1, 1), pool, worker);
-  stopped.flow->start();
-  EXPECT_TRUE(stopped.flow->over());
-  EXPECT_EQ(stopped.share.fault, "flow, request 1: sending failed: Message too long");
-
-  DrivenDatagrams counting(counting_plan(1, 1, kBound), pool, worker);
-  counting.flow->start();
-  EXPECT_FALSE(counting.flow->over());
-  counting.flow->on_deadline(counting.flow->deadline());
-  EXPECT_TRUE(counting.flow->over());
-  EXPECT_EQ(counting.interval->lost, 1U);
-  EXPECT_TRUE(counting.share.fault.ends_with(", sending failed (Message too long)"))
-      << counting.share.fault;
-}
-
-// Otherwise a request could be lost although its answer is there.
-TEST(DatagramFlow, AnErrorHidesNoAnswerBehindIt) {
-  const auto pool = hello_pool();
-  FakeDatagramWorker worker;
-  DrivenDatagrams driven(plan_with_a_retry(1), pool, worker);
-  driven.flow->start();
-  const Asked asked = worker.read();
-  worker.refuse_others();
-  driven.flow->on_deadline(driven.flow->deadline());
-  ASSERT_TRUE(driven.has(POLLERR));
-  worker.answer(asked);
-  ASSERT_TRUE(driven.has(POLLIN));
-  EXPECT_TRUE(driven.share.engine.run_once(core::Clock::now() + kBound));
-  EXPECT_EQ(driven.interval->valid, 1U);
+  ASSERT_EQ(::getsockopt(plain.get(), SOL_SOCKET, SO_RCVBUF, &room, &size), 0);
+  EXPECT_EQ(room_for(1U << 20), room);
 }
 
 TEST(DatagramFlow, ThereIsRoomForOneByteMoreOfEachDatagram) {
@@ -487,6 +362,18 @@ TEST(DatagramFlow, ADurationEndsTheSending) {
   EXPECT_EQ(seen->total.valid_after_end, 2U);
   EXPECT_EQ(seen->total.rx_bytes_after_end, 50U);
   expect_in_flight_as_served(seen->total);
+}
+
+TEST(DatagramFlow, SlotsThatThinkAreNotInTheWindow) {
+  const auto pool = hello_pool();
+  LoadPlan plan = plan_of(4, 2);
+  plan.think = 30ms;
+  const auto seen = run_datagrams(plan, pool, [](FakeDatagramWorker& worker) {
+    for (int i = 0; i < 4; ++i) worker.answer(worker.read());
+  });
+  EXPECT_EQ(seen->fault, "");
+  EXPECT_EQ(seen->total.valid, 4U);
+  EXPECT_GE(seen->total.end - seen->total.begin, 30ms);
 }
 
 }  // namespace

@@ -320,15 +320,13 @@ TEST(LoadConnection, WhatIsInFlightAtTheEndIsLogged) {
 
 TEST(LoadConnection, WhatComesAfterTheEndDoesNotWakeTheThread) {
   const auto pool = hello_pool();
-  DrivenLoad driven(plan_of(1, 1), pool);
-  auto [own, other] = RunningLoad::make_sockets();
-  FakeServer server(std::move(other));
-  LoadConnection connection("connection", 0, std::move(own), driven.share);
-  connection.start();
-  server.respond(reversed(server.read_request()));
-  driven.run_until([&] { return connection.over(); });
-  server.close();
-  EXPECT_FALSE(driven.share.engine.run_once(core::Clock::now()));
+  DrivenConnection driven(plan_of(1, 1), pool);
+  driven.connection.start();
+  driven.answer(1);
+  driven.run_until([&] { return driven.connection.over(); });
+  EXPECT_EQ(driven.share.with_room_count, 0U);
+  driven.server.close();
+  EXPECT_TRUE(driven.is_quiet());
 }
 
 /// Reads what has come to a socket as soon as its event flag is raised.
@@ -344,28 +342,125 @@ struct Thief final : progress::EventHandler {
 
 TEST(LoadConnection, AnEventWithoutDataIsIgnored) {
   const auto pool = hello_pool();
-  DrivenLoad driven(plan_of(1, 1), pool);
-  auto [own, other] = RunningLoad::make_sockets();
-  FakeServer server(std::move(other));
+  DrivenConnection driven(plan_of(1, 1), pool);
   Thief thief;
-  thief.socket = own.get();
+  thief.socket = driven.fd;
   const core::Fd event(::eventfd(0, EFD_CLOEXEC));
   driven.share.engine.watch(event.get(), EPOLLIN, thief);
-  LoadConnection connection("connection", 0, std::move(own), driven.share);
-  connection.start();
-  const Bytes olleh = reversed(server.read_request());
+  driven.connection.start();
+  const Bytes olleh = reversed(driven.server.read_request());
   ::eventfd_write(event.get(), 1);  // the thief's event is the first one
-  server.respond(olleh);
+  driven.server.respond(olleh);
   ::alarm(30);  // ends the program instead of waiting for ever
   driven.run_until([&] { return thief.stolen != 0; });
   EXPECT_EQ(thief.stolen, 17);
   driven.share.engine.unwatch(event.get(), thief);
-  server.respond(olleh);
-  driven.run_until([&] { return connection.over(); });
+  driven.server.respond(olleh);
+  driven.run_until([&] { return driven.connection.over(); });
   ::alarm(0);
   EXPECT_EQ(driven.share.fault, "");
   EXPECT_EQ(driven.interval->valid, 1U);
   EXPECT_EQ(driven.interval->rx_bytes, 17U);
+}
+
+// The socket has room again when all is sent, and that is no news any more.
+TEST(LoadConnection, RoomIsAwaitedOnlyWhileBytesAreUnsent) {
+  const auto pool = random_pool(std::size_t{3} << 20, Service::echo);
+  DrivenConnection driven(plan_of(1, 1), pool);
+  driven.connection.start();
+  const std::size_t all = (std::size_t{3} << 20) + protocol::kFrameHeaderSize;
+  ASSERT_LT(driven.interval->tx_bytes, all);
+  driven.run_until([&] {
+    driven.server.read_more(1ms);
+    return driven.interval->tx_bytes == all;
+  });
+  EXPECT_TRUE(driven.is_quiet());
+}
+
+TEST(LoadConnection, ABatchOfSeveralSizesHasItsLimitInBytes) {
+  const auto pool = RequestPool::of_sizes({{1, 1}, {50'000, 1}}, {}, Service::reverse);
+  DrivenConnection driven(plan_of(256, 256), pool);
+  const int room = 1;  // the least that there is: less than a batch
+  ASSERT_EQ(::setsockopt(driven.fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+  driven.connection.start();
+  EXPECT_GE(driven.interval->sent, kBatchBytes / 50'012);
+  EXPECT_LT(driven.interval->sent, 40U);
+}
+
+TEST(LoadConnection, AfterAnErrorOfSendingThereIsNoRoom) {
+  const auto pool = hello_pool();
+  DrivenConnection driven(open_plan(1000, 0, 4), pool);
+  driven.open();
+  driven.connection.start();
+  ASSERT_EQ(driven.share.with_room_count, 1U);
+  driven.server.close();
+  driven.connection.send_due(1);
+  EXPECT_EQ(driven.share.with_room_count, 0U);
+  driven.run_until([&] { return driven.connection.over(); });
+  EXPECT_EQ(driven.share.fault,
+            "connection, request 0: the server closed the connection, sending failed (Broken "
+            "pipe); 1 requests unanswered, and it never sent anything: is this the port for "
+            "clients?");
+  EXPECT_EQ(driven.interval->errors.total(), 1U);
+}
+
+TEST(LoadConnection, AfterTheEndOfSendingThereIsNoRoom) {
+  const auto pool = hello_pool();
+  DrivenConnection driven(open_plan(1000, 0, 4), pool);
+  driven.open();
+  driven.connection.start();
+  driven.connection.send_due(3);
+  EXPECT_EQ(driven.share.with_room_count, 1U);
+  EXPECT_EQ(driven.share.in_flight, 3U);
+  driven.connection.stop_sending();
+  EXPECT_EQ(driven.share.with_room_count, 0U);
+  EXPECT_FALSE(driven.connection.over());
+  driven.answer(3);
+  driven.run_until([&] { return driven.connection.over(); });
+  EXPECT_EQ(driven.interval->valid, 3U);
+}
+
+TEST(LoadConnection, AnOpenLoopsWindowIsRoomForAsManyAsWereAnswered) {
+  const auto pool = hello_pool();
+  DrivenConnection driven(open_plan(1000, 0, 2), pool);
+  driven.open();
+  driven.connection.start();
+  driven.connection.send_due(5);
+  EXPECT_EQ(driven.interval->sent, 2U);
+  EXPECT_EQ(driven.share.with_room_count, 0U);
+  driven.answer(1);
+  driven.run_until([&] { return driven.share.with_room_count == 1; });
+  driven.connection.send_due(5);
+  EXPECT_EQ(driven.interval->sent, 3U);
+  EXPECT_EQ(driven.share.with_room_count, 0U);
+}
+
+// The other faults are described by the first one alone.
+TEST(LoadConnection, TheFirstWrongAnswerIsKeptBesideAnotherFault) {
+  const auto pool = random_pool(32, Service::reverse);
+  LoadPlan plan = plan_of(100, 1);
+  plan.stop_on_error = false;
+  DrivenConnection driven(plan, pool);
+  driven.connection.start();
+  const auto refuse = [&] {
+    driven.server.read_request();
+    ASSERT_TRUE(
+        driven.server.write(protocol::make_error_frame(protocol::Refusal::worker_unavailable, "")));
+    const auto errors = driven.interval->errors.total() + 1;
+    driven.run_until([&] { return driven.interval->errors.total() == errors; });
+  };
+  refuse();
+  EXPECT_TRUE(driven.share.fault.starts_with("connection, request 0: the server reports"))
+      << driven.share.fault;
+  refuse();
+  EXPECT_EQ(driven.share.wrong_answer, "");
+  for (std::uint64_t i = 1; i <= 2; ++i) {
+    driven.server.respond(Bytes(32, std::byte{7}));
+    driven.server.read_request();
+    driven.run_until([&] { return driven.interval->errors.of(ErrorKind::mismatch) == i; });
+    EXPECT_TRUE(driven.share.wrong_answer.starts_with("connection, request 2: the response"))
+        << driven.share.wrong_answer;
+  }
 }
 
 }  // namespace

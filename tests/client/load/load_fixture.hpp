@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/client/load/load_connection.hpp"
 #include "apps/client/load/load_thread.hpp"
 #include "protocol/frame.hpp"
 #include "tests/support/bytes.hpp"
@@ -46,6 +47,14 @@ inline LoadPlan plan_of(std::uint64_t requests, std::uint32_t max_in_flight) {
   return plan;
 }
 
+/// An open loop.
+inline LoadPlan open_plan(double per_second, std::uint64_t requests, std::uint32_t max_in_flight) {
+  LoadPlan plan = plan_of(requests, max_in_flight);
+  plan.arrivals = Arrivals::constant(per_second, 0);
+  plan.lag_tolerance = kBound;
+  return plan;
+}
+
 /// The observations of a load thread, after it has ended.
 struct Seen {
   Interval total;
@@ -76,11 +85,20 @@ struct DrivenLoad {
   DrivenLoad(const DrivenLoad&) = delete;
   DrivenLoad& operator=(const DrivenLoad&) = delete;
 
+  /// Makes it an open loop, of which what is intended for the last second is due.
+  void open() {
+    const core::TimePoint now = core::Clock::now();
+    share.pacer.emplace(*share.plan.arrivals, PacerTimes{.start = now - 1s}, UINT64_MAX);
+    share.pacer->notice(now, *interval);
+  }
   /// Runs turns of the engine until `condition` holds; the test fails if it does not in time.
   template <class Condition>
   void run_until(Condition condition) {
     EXPECT_TRUE(share.engine.run_until(condition, kBound));
   }
+
+  /// Returns whether no event is left, nor comes soon.
+  bool is_quiet() { return !share.engine.run_once(core::Clock::now() + 20ms); }
 
   RunControl control;
   Target target;
@@ -142,6 +160,37 @@ class FakeServer {
   Bytes received_;
 };
 
+inline std::pair<core::Fd, core::Fd> make_sockets() {
+  int fds[2];
+  core::check_errno(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), "socketpair");
+  std::pair<core::Fd, core::Fd> sockets{core::Fd(fds[0]), core::Fd(fds[1])};
+  core::check_errno(::fcntl(fds[0], F_SETFL, O_NONBLOCK), "O_NONBLOCK");
+  return sockets;
+}
+
+/// A connection without a load thread, to a FakeServer. The pool must outlive it.
+struct DrivenConnection : DrivenLoad {
+  /// `target`: the address to reconnect to.
+  DrivenConnection(const LoadPlan& plan, const RequestPool& pool, Target its_target = {})
+      : DrivenConnection(plan, pool, std::move(its_target), make_sockets()) {}
+
+  void answer(int count) {
+    for (int i = 0; i < count; ++i) server.respond(reversed(server.read_request()));
+  }
+
+  int fd;  ///< of the connection, until it is lost
+  FakeServer server;
+  LoadConnection connection;
+
+ private:
+  DrivenConnection(const LoadPlan& plan, const RequestPool& pool, Target its_target,
+                   std::pair<core::Fd, core::Fd> sockets)
+      : DrivenLoad(plan, pool, std::move(its_target)),
+        fd(sockets.first.get()),
+        server(std::move(sockets.second)),
+        connection("connection", 0, std::move(sockets.first), share) {}
+};
+
 /// A load thread that runs, with one connection to a FakeServer. The pool must outlive it.
 class RunningLoad {
  public:
@@ -185,18 +234,9 @@ class RunningLoad {
     return seen_->fault;
   }
 
-  using Sockets = std::pair<core::Fd, core::Fd>;
-  static Sockets make_sockets() {
-    int fds[2];
-    core::check_errno(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), "socketpair");
-    Sockets sockets{core::Fd(fds[0]), core::Fd(fds[1])};
-    core::check_errno(::fcntl(fds[0], F_SETFL, O_NONBLOCK), "O_NONBLOCK");
-    return sockets;
-  }
-
  private:
-  RunningLoad(const LoadPlan& plan, const RequestPool& pool, Sockets sockets, const Target& target,
-              RequestLog* log)
+  RunningLoad(const LoadPlan& plan, const RequestPool& pool, std::pair<core::Fd, core::Fd> sockets,
+              const Target& target, RequestLog* log)
       : target_(target),
         server_(std::move(sockets.second)),
         load_(std::make_unique<LoadThread>(7, 7, only(std::move(sockets.first)), plan,

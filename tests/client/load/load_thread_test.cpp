@@ -1,6 +1,8 @@
 #include "apps/client/load/load_thread.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -21,7 +23,7 @@ class SeveralConnections : public testing::Test {
   void start(const LoadPlan& plan) {
     std::vector<net::Stream> streams;
     for (std::size_t i = 0; i < kCount; ++i) {
-      auto [own, other] = RunningLoad::make_sockets();
+      auto [own, other] = make_sockets();
       streams.emplace_back(std::move(own));
       servers_.emplace_back(std::move(other));
     }
@@ -126,7 +128,7 @@ TEST(LoadThread, AStopEndsItsSleep) {
   RunControl control;
   control.stop();
   std::vector<net::Stream> streams;
-  auto [own, other] = RunningLoad::make_sockets();
+  auto [own, other] = make_sockets();
   streams.emplace_back(std::move(own));
   LoadThread load(7, 7, std::move(streams), plan_of(1, 1), {pool, nobody, control});
   const auto start = core::Clock::now() + kBound;  // the clock asks for nothing before
@@ -155,8 +157,8 @@ TEST(LoadThread, AConnectionThatIsGivenUpIsNotTriedAgain) {
   plan.connect_timeout = 0s;
   plan.response_timeout = 200ms;
   std::vector<net::Stream> streams;
-  auto [first, first_server] = RunningLoad::make_sockets();
-  auto [second, second_server] = RunningLoad::make_sockets();
+  auto [first, first_server] = make_sockets();
+  auto [second, second_server] = make_sockets();
   streams.emplace_back(std::move(first));
   streams.emplace_back(std::move(second));
   first_server.reset();  // the second is silent, and lost later
@@ -232,6 +234,138 @@ TEST(LoadThread, WhatIsAnsweredAfterTheEndIsKnown) {
     EXPECT_EQ(result.rx_bytes_after_end, result.rx_bytes);
     expect_in_flight_as_served(result);
   }
+}
+
+TEST(LoadThread, AFaultEndsItBeforeTheNextConnectionIsLookedAt) {
+  const auto pool = hello_pool();
+  const Target nobody;
+  LoadPlan plan = plan_of(1, 1);
+  plan.response_timeout = 50ms;
+  std::vector<net::Stream> streams;
+  std::vector<core::Fd> servers;  // which are silent
+  for (int i = 0; i < 3; ++i) {
+    auto [own, other] = make_sockets();
+    streams.emplace_back(std::move(own));
+    servers.push_back(std::move(other));
+  }
+  RunControl control;
+  LoadThread load(7, 7, std::move(streams), plan, {pool, nobody, control});
+  load.run(core::Clock::now());
+  EXPECT_EQ(seen_by(load)->total.errors.total(), 1U);
+}
+
+// Here another socket that has no room is in the place of the one that it watches.
+TEST(LoadThread, ARefusalOfTheSystemIsAFaultAndStopsTheOthers) {
+  const auto pool = random_pool(std::size_t{1} << 20, Service::echo);
+  const Target nobody;
+  auto [own, other] = make_sockets();
+  auto [full, full_other] = make_sockets();
+  const int fd = own.get();
+  std::vector<net::Stream> streams;
+  streams.emplace_back(std::move(own));
+  RunControl control;
+  LoadThread load(7, 7, std::move(streams), plan_of(1, 1), {pool, nobody, control});
+  ASSERT_EQ(::dup2(full.get(), fd), fd);
+  load.run(core::Clock::now());
+  EXPECT_TRUE(load.fault().starts_with("a load thread failed: ")) << load.fault();
+  EXPECT_TRUE(control.stopping());
+}
+
+TEST(LoadThread, SlotsThatThinkGoOnInTime) {
+  const auto pool = hello_pool();
+  LoadPlan plan = plan_of(10, 1);
+  plan.think = 20ms;
+  RunningLoad running(plan, pool);
+  running.answer(10, 5);
+  const auto& seen = running.finish();
+  EXPECT_GE(seen.end - seen.begin, 9 * 20ms);
+  EXPECT_LT(seen.end - seen.begin, 5s);  // it would be a second for each at the ends of intervals
+}
+
+TEST(LoadThread, AStopOfAnOpenLoopGivesUpWhatIsDueUntilThen) {
+  const auto pool = hello_pool();
+  RunningLoad running(open_plan(1000, 1'000'000, 2), pool);
+  for (int i = 0; i < 2; ++i) running.server().read_request();
+  std::this_thread::sleep_for(20ms);
+  running.control().stop();
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.sent, 2U);
+  EXPECT_EQ(seen.due, seen.sent + seen.never_sent);
+  EXPECT_EQ(seen.unfinished, seen.due);
+  EXPECT_GE(seen.due, 20U);
+  EXPECT_LT(seen.due, 500'000U);
+}
+
+// Sleeps for requests that become due would end 50 us late.
+TEST(LoadThread, AnOpenLoopSleepsPrecisely) {
+  const auto pool = hello_pool();
+  const Target nobody;
+  RunControl control;
+  control.stop();
+  const std::jthread thread([&] {
+    LoadThread load(7, 7, {}, open_plan(1000, 1, 1), {pool, nobody, control});
+    load.run(core::Clock::now());
+    EXPECT_EQ(::prctl(PR_GET_TIMERSLACK), 1);
+  });
+}
+
+/// Works for a while, so that this thread has had a processor before it begins.
+void work_for(core::Duration time) {
+  const core::TimePoint end = core::Clock::now() + time;
+  while (core::Clock::now() < end) continue;
+}
+
+TEST(LoadThread, ItIsBusyWithItsOwnWorkOnly) {
+  const auto pool = hello_pool();
+  const Target nobody;
+  RunControl control;
+  auto [own, other] = make_sockets();
+  std::vector<net::Stream> streams;
+  streams.emplace_back(std::move(own));
+  LoadPlan plan = plan_of(0, 1);
+  plan.duration = plan.response_timeout = 200ms;
+  LoadThread load(7, 7, std::move(streams), plan, {pool, nobody, control});
+  work_for(300ms);
+  load.run(core::Clock::now());  // the server is silent
+  EXPECT_LT(load.busy(), 0.9);
+}
+
+// The time until the last answer does not count.
+TEST(LoadThread, ItIsBusyWhileItSends) {
+  const auto pool = hello_pool();
+  LoadPlan plan = plan_of(0, 16);
+  plan.duration = 100ms;
+  auto [own, other] = make_sockets();
+  FakeServer server(std::move(other));
+  const Target nobody;
+  RunControl control;
+  std::vector<net::Stream> streams;
+  streams.emplace_back(std::move(own));
+  LoadThread load(7, 7, std::move(streams), plan, {pool, nobody, control});
+  std::jthread thread([&] { load.run(core::Clock::now()); });
+  Bytes olleh;
+  int owed = 0;
+  const auto read = [&] {
+    if (!server.has_unread() && !server.read_more(10ms)) return false;
+    olleh = reversed(server.read_request());
+    ++owed;
+    return true;
+  };
+  const auto respond = [&] {
+    server.respond(olleh);
+    --owed;
+  };
+  const core::TimePoint end = core::Clock::now() + 100ms;
+  while (core::Clock::now() < end) {
+    read();
+    if (owed > 1) respond();  // one is always in flight
+  }
+  std::this_thread::sleep_for(1500ms);
+  while (read()) continue;
+  while (owed > 0) respond();
+  thread.join();
+  EXPECT_EQ(load.fault(), "");
+  EXPECT_GT(load.busy(), 0.1 / 1.6);
 }
 
 }  // namespace

@@ -211,17 +211,15 @@ TEST_F(LostConnection, AResponseAfterTheDeadlineIsAnError) {
 TEST_F(LostConnection, AnIdleConnectionIsTriedAgain) {
   listener_.reset();
   const core::Fd silent = net::bind_tcp(target_.addresses.front());
-  DrivenLoad driven(counting(1, 1), pool_, target_);
-  auto [own, other] = RunningLoad::make_sockets();
-  LoadConnection connection("connection", 0, std::move(own), driven.share);
-  other.reset();
+  DrivenConnection driven(counting(1, 1), pool_, target_);
+  driven.server.close();
   driven.run_until([&] { return driven.interval->errors.of(ErrorKind::closed) == 1; });
   for (std::uint64_t i = 1; i <= 2; ++i) {
-    ASSERT_FALSE(connection.over());
-    connection.on_deadline(connection.deadline());
+    ASSERT_FALSE(driven.connection.over());
+    driven.connection.on_deadline(driven.connection.deadline());
     driven.run_until([&] { return driven.interval->errors.of(ErrorKind::refused) == i; });
   }
-  EXPECT_FALSE(connection.over());
+  EXPECT_FALSE(driven.connection.over());
   EXPECT_EQ(driven.interval->errors.of(ErrorKind::never_connected), 0U);
 }
 
@@ -230,16 +228,13 @@ TEST_F(LostConnection, AConnectionMadeAnewOnPurposeIsTriedAgain) {
   const core::Fd silent = net::bind_tcp(target_.addresses.front());
   auto plan = counting(2, 1);
   plan.reconnect_every = 1;
-  DrivenLoad driven(plan, pool_, target_);
-  auto [own, other] = RunningLoad::make_sockets();
-  FakeServer server(std::move(other));
-  LoadConnection connection("connection", 0, std::move(own), driven.share);
-  connection.start();
-  answer(server, 1);
+  DrivenConnection driven(plan, pool_, target_);
+  driven.connection.start();
+  driven.answer(1);
   driven.run_until([&] { return driven.interval->errors.of(ErrorKind::refused) == 1; });
-  EXPECT_FALSE(connection.over());
+  EXPECT_FALSE(driven.connection.over());
   net::start_listening(silent.get(), 8);
-  connection.on_deadline(connection.deadline());
+  driven.connection.on_deadline(driven.connection.deadline());
   driven.run_until([&] { return driven.interval->sent == 2; });
   EXPECT_EQ(driven.interval->connect.count(), 1U);
   EXPECT_EQ(driven.interval->errors.total(), 1U);
@@ -307,6 +302,89 @@ TEST_F(LostConnection, TheNextConnectionBeginsWithAWholeRequest) {
   }
   EXPECT_EQ(running.finish().valid, 2U);
   EXPECT_EQ(running.finish().errors.total(), 1U);
+}
+
+// Each failure doubles the pause, up to a limit; a connection that is made begins with the first
+// pause.
+TEST_F(LostConnection, ThePauseGrowsUntilAConnectionIsMade) {
+  listener_.reset();
+  core::Fd silent = net::bind_tcp(target_.addresses.front());
+  DrivenConnection driven(counting(3, 1), pool_, target_);
+  driven.connection.start();
+  driven.server.close();
+  core::Duration pause = kFirstPause;
+  for (std::uint64_t errors = 1; errors <= 10; ++errors) {
+    const core::TimePoint before = core::Clock::now();
+    if (errors != 1) driven.connection.on_deadline(before);
+    driven.run_until([&] { return driven.interval->errors.total() == errors; });
+    EXPECT_GE(driven.connection.deadline(), before + pause);
+    EXPECT_LE(driven.connection.deadline(), core::Clock::now() + pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+  EXPECT_EQ(pause, kLongestPause);
+  net::start_listening(silent.get(), 8);
+  listener_ = std::move(silent);
+  driven.connection.on_deadline(core::Clock::now());
+  driven.run_until([&] { return driven.interval->sent == 2; });
+  accept().close();
+  driven.run_until([&] { return driven.interval->errors.total() == 11; });
+  EXPECT_LE(driven.connection.deadline(), core::Clock::now() + kFirstPause);
+}
+
+TEST_F(LostConnection, AnAttemptThatBeginsIsLookedAtInTime) {
+  DrivenConnection driven(counting(2, 1), pool_, target_);
+  driven.connection.start();
+  driven.server.close();
+  driven.run_until([&] { return driven.interval->errors.total() == 1; });
+  const core::TimePoint now = core::Clock::now();
+  driven.share.next_check = core::TimePoint::max();
+  driven.connection.on_deadline(now);
+  EXPECT_EQ(driven.connection.deadline(), now + kAttemptTime);
+  EXPECT_EQ(driven.share.next_check, now + kAttemptTime);
+}
+
+TEST_F(LostConnection, WhatIsLostIsInFlightNoMore) {
+  DrivenConnection driven(counting(8, 4), pool_, target_);
+  driven.connection.start();
+  EXPECT_EQ(driven.share.in_flight, 4U);
+  driven.server.close();
+  driven.run_until([&] { return driven.interval->errors.total() == 4; });
+  EXPECT_EQ(driven.share.in_flight, 0U);
+}
+
+TEST_F(LostConnection, AResponseThatNobodyAskedForIsOneError) {
+  LoadPlan plan = open_plan(1000, 0, 4);
+  plan.stop_on_error = false;
+  DrivenConnection driven(plan, pool_, target_);
+  driven.open();
+  driven.connection.start();
+  driven.server.respond(Bytes(40));
+  driven.run_until([&] { return driven.interval->errors.total() != 0; });
+  EXPECT_EQ(driven.interval->errors.of(ErrorKind::bad_frame), 1U);
+  EXPECT_EQ(driven.interval->errors.total(), 1U);
+  EXPECT_EQ(driven.share.with_room_count, 0U);
+  EXPECT_TRUE(driven.is_quiet());
+}
+
+// It may come in parts, and is the reason for the close after it.
+TEST_F(LostConnection, ARefusalThatNobodyAskedForIsOneError) {
+  LoadPlan plan = open_plan(1000, 0, 4);
+  plan.stop_on_error = false;
+  DrivenConnection driven(plan, pool_, target_);
+  driven.open();
+  driven.connection.start();
+  const auto refusal = protocol::make_error_frame(protocol::Refusal::shutting_down, "bye");
+  const std::span<const std::byte> bytes(refusal);
+  ASSERT_TRUE(driven.server.write(bytes.first(10)));
+  driven.run_until([&] { return driven.interval->rx_bytes == 10; });
+  EXPECT_EQ(driven.interval->errors.total(), 0U);
+  ASSERT_TRUE(driven.server.write(bytes.subspan(10)));
+  driven.run_until([&] { return driven.interval->errors.total() != 0; });
+  driven.server.close();
+  driven.run_until([&] { return driven.connection.deadline() != core::TimePoint::max(); });
+  EXPECT_EQ(driven.interval->errors.of(kind_of(protocol::Refusal::shutting_down)), 1U);
+  EXPECT_EQ(driven.interval->errors.total(), 1U);
+  EXPECT_EQ(driven.interval->rx_error_bytes, refusal.size());
 }
 
 }  // namespace

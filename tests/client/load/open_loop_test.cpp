@@ -6,13 +6,6 @@
 namespace offload::client {
 namespace {
 
-LoadPlan open_plan(double per_second, std::uint64_t requests, std::uint32_t max_in_flight) {
-  LoadPlan plan = plan_of(requests, max_in_flight);
-  plan.arrivals = Arrivals::constant(per_second, 0);
-  plan.lag_tolerance = kBound;
-  return plan;
-}
-
 TEST(OpenLoop, RequestsAreSentThoughNothingIsAnswered) {
   const auto pool = hello_pool();
   RunningLoad running(open_plan(1000, 20, 128), pool);

@@ -75,6 +75,9 @@ TEST_F(PacerTest, ABacklogIsNoticedInParts) {
   EXPECT_EQ(pacer.due(), 8192U);
   pacer.notice(start_ + 20s, *interval_);
   EXPECT_EQ(pacer.due(), 16384U);
+  for (int i = 0; i < 16384; ++i) pacer.take(start_ + 20s, *interval_);
+  EXPECT_EQ(interval_->noticed_late, 16384U);
+  EXPECT_EQ(interval_->held_back, 0U);
 }
 
 TEST_F(PacerTest, NothingIsDueFromTheEndOn) {
