@@ -71,6 +71,13 @@ TEST_F(ExperimentFile, TakesAllKeys) {
   EXPECT_TRUE(options.has_sizes());
 }
 
+TEST_F(ExperimentFile, TheBaseComesFirst) {
+  const Experiment experiment =
+      read("[new]\naddress = \"h:2\"\n[base]\naddress = \"h:1\"\n" + std::string(kOneLoad));
+  EXPECT_EQ(experiment.targets[0].name, "base");
+  EXPECT_EQ(experiment.targets[1].name, "new");
+}
+
 TEST_F(ExperimentFile, AToleranceIsAShareOrPercent) {
   const auto tolerance = [&](const std::string& text) {
     return read("tolerance = \"" + text + "\"\n" + kTargets + kOneLoad).rules.tolerance;
@@ -125,6 +132,8 @@ TEST_F(ExperimentFile, WhatIsWrongIsSaidWithItsPlace) {
             ":7:1: duration is not an option of a load of the question compare");
   EXPECT_EQ(refused("[base]\nwhere = 1\n"), ":2:1: where is not one of address, start");
   EXPECT_EQ(refused("[base]\naddress = \"h\"\n"), ":2:1: address: expected HOST:PORT");
+  EXPECT_EQ(refused("[base]\nstart = [\"a\"]\n"), ":1:1: base needs an address: HOST:PORT");
+  EXPECT_EQ(refused("[base]\naddress = \":1\"\n"), ":1:1: base needs an address: HOST:PORT");
   EXPECT_EQ(refused("hosts = [\"a\"]\n" + targets + kOneLoad),
             ": hosts belong to the question soak, whose only run begins everywhere at once");
   EXPECT_EQ(refused("question = \"soak\"\nhosts = [\"-oProxyCommand=x\"]\n" + targets + kOneLoad),

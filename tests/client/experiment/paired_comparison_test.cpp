@@ -104,6 +104,42 @@ TEST(PairedComparison, WithoutPairsNothingIsKnown) {
   EXPECT_EQ(comparison.answer({}, {}).sentence, "cannot be told within the time given");
 }
 
+/// Adds pairs that differ by `first` and by `second`, in turn, in all figures.
+void add_in_turn(PairedComparison& comparison, double first, double second) {
+  for (int pair = 0; pair < 400; ++pair) {
+    const double ratio = pair % 2 == 0 ? first : second;
+    comparison.add({{1, 1, 1, 1}}, {{ratio, ratio, ratio, ratio}});
+  }
+}
+
+// It has to be known to a quarter of it.
+TEST(PairedComparison, ADifferenceIsKnownOnceItsIntervalIsNarrow) {
+  const auto is_known = [](double first, double second) {
+    PairedComparison comparison({});
+    add_in_turn(comparison, first, second);
+    return comparison.is_known();
+  };
+  EXPECT_TRUE(is_known(1, 1));
+  EXPECT_TRUE(is_known(1.005, 0.995));
+  EXPECT_TRUE(is_known(1.5, 1.5));
+  EXPECT_TRUE(is_known(1 / 1.5, 1 / 1.5));
+  EXPECT_TRUE(is_known(1.5, 1.7));
+  EXPECT_TRUE(is_known(1 / 1.5, 1 / 1.7));
+  EXPECT_FALSE(is_known(1.2, 1.5));
+  EXPECT_FALSE(is_known(1, 1.5));
+  EXPECT_FALSE(is_known(1 / 1.5, 1));
+  EXPECT_FALSE(is_known(0.98, 1.005));
+}
+
+TEST(PairedComparison, AnIntervalThatBeginsAtEqualTellsNothing) {
+  PairedComparison comparison({});
+  add_in_turn(comparison, 1, 1.5);
+  EXPECT_EQ(comparison.answer(counted(400), counted(400)).verdict, Verdict::cannot_tell);
+  PairedComparison other({});
+  add_in_turn(other, 1 / 1.5, 1);
+  EXPECT_EQ(other.answer(counted(400), counted(400)).verdict, Verdict::cannot_tell);
+}
+
 // The other figures are equal, and the one that decides, too.
 TEST(PairedComparison, EachFigureBesideIsLookedAt) {
   const SliceFigures base{{200, 210, 600, 205}};

@@ -204,6 +204,18 @@ TEST(SoakText, ATenthNeedsTenSeconds) {
       << soak_text(run);
 }
 
+TEST(SoakText, ATimeBelowAMicrosecondIsOne) {
+  RunResult run;
+  run.seconds.resize(10);
+  for (auto& second : run.seconds) {
+    second.service_time_us.p99 = 0.25;
+    second.response_time_us.emplace().p99 = 0.5;
+  }
+  run.seconds.back().response_time_us->p99 = 0.75;
+  EXPECT_TRUE(has(soak_text(run), "; p99 of the last tenth is 1.50 of that of the first"))
+      << soak_text(run);
+}
+
 TEST_F(QuestionTest, ASoakOfWrongLoadsIsNotAnswered) {
   const LoadAnswer late = answer_to(Question::soak, {base()}, kLate);
   EXPECT_EQ(late.answer.verdict, Verdict::cannot_tell);

@@ -198,6 +198,7 @@ TEST(RequestPool, RecordedRequestsOfSeveralSizesAreDrawnOneByOne) {
   const auto pool = recorded({"abc", "", "abc", "d"});
   ASSERT_EQ(pool.class_count(), 4U);
   EXPECT_EQ(pool.size(), 4U);
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(pool.count_of(i), 1U);
   EXPECT_EQ(pool.class_at(0.24), 0U);
   EXPECT_EQ(pool.class_at(0.25), 1U);
   EXPECT_EQ(pool.class_at(0.26), 1U);
