@@ -84,6 +84,20 @@ TEST(ClientOptions, Units) {
   EXPECT_EQ(only_size(accepted({"--size", "0"})), 0U);
 }
 
+TEST(ClientOptions, AResultHasTheTextsOfSizesAndPayload) {
+  const auto options = accepted({"--mix", "64:90,64k:10", "--payload", "constant:7"});
+  EXPECT_EQ(options.sizes_text, "64:90,64k:10");
+  EXPECT_EQ(options.payload_text, "constant:7");
+}
+
+TEST(ClientOptions, RecordedRequestsAreCheckedByTheirResponses) {
+  using Kind = Verification::Kind;
+  EXPECT_EQ(accepted({"--requests", "f"}).verification.kind, Kind::recorded);
+  EXPECT_EQ(accepted({"--requests", "f", "--service", "echo"}).verification.kind, Kind::builtin);
+  EXPECT_EQ(accepted({"--requests", "f", "--verify", "none"}).verification.kind, Kind::none);
+  EXPECT_EQ(accepted({}).verification.kind, Kind::builtin);
+}
+
 TEST(ClientOptions, OpenLoops) {
   EXPECT_EQ(accepted({"--rate", "20k"}).rate, 20e3);
   EXPECT_EQ(accepted({"--rate", "1.5m"}).rate, 1.5e6);
@@ -342,6 +356,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--search", "p99:1ms"}, "requires --duration"},
         BadCase{{"-s", "h", "--search", "99:1ms", "--duration", "1"}, "a percentile and its bound"},
         BadCase{{"-s", "h", "--search", "p100:1ms", "--duration", "1"}, "--search"},
+        BadCase{{"-s", "h", "--search", "p99:", "--duration", "1"}, "--search: 'p99:' is not"},
+        BadCase{{"-s", "h", "--search", "p:1ms", "--duration", "1"}, "--search: 'p:1ms' is not"},
+        BadCase{{"-s", "h", "--search", "px:y", "--duration", "1"}, "--search: 'px:y' is not"},
+        BadCase{{"-s", "h", "--tls", "--tls-certificate", "c"}, "requires --tls-key"},
+        BadCase{{"-s", "h", "--tls", "--tls-key", "k"}, "requires --tls-certificate"},
+        BadCase{{"-s", "h", "--in-order"}, "--in-order requires --requests"},
+        BadCase{{"-s", "h", "--schedule", "f", "--burst", "2"}, "--burst excludes --schedule"},
         BadCase{{"-s", "h", "--rate", "1e-11"}, "--rate"},
         BadCase{{"-s", "h", "--scan", "rate=1k,20m"}, "--scan: a thread sends at most"},
         BadCase{{"-s", "h", "--rate", "20m:1s,1:1s"}, "a thread sends at most 10000000 requests"},
@@ -372,6 +393,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{"-s", "h", "--kind", "a:size=1", "--kind", "b:size=1", "--kind", "b:size=2"},
                 "--kind b is given twice; each kind needs another name"},
         BadCase{{"-s", "h", "-t", "a\nb"}, "'a?b'"}));
+
+TEST(ClientOptions, DatagramsAreAwaitedForASecond) {
+  EXPECT_EQ(accepted({"--udp"}).response_timeout, 1s);
+  EXPECT_EQ(accepted({"--udp", "--response-timeout", "100ms"}).response_timeout, 100ms);
+  EXPECT_EQ(accepted({"--udp", "--response-timeout", "30s"}).response_timeout, 30s);
+}
 
 }  // namespace
 }  // namespace offload::client

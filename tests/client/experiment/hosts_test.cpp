@@ -135,6 +135,7 @@ echo "{\"runs\": [{\"started_at_unix_s\": $((${at%.*} + 1)).${at#*.}}]}"
 
 // Its own result is not one that can be merged.
 TEST_F(HostsTest, TimesAreTranslatedToThisClock) {
+  folder_.write("base-merged.json", "{}");  // that of an experiment before
   add_program("offload-report", "#!/bin/sh\necho nothing to merge; exit 1\n");
   const auto error = support::thrown_by([&] {
     answer_of({"one", "it's"},
@@ -143,6 +144,7 @@ TEST_F(HostsTest, TimesAreTranslatedToThisClock) {
   EXPECT_EQ(error.code(), core::ErrorCode::io_failed);
   EXPECT_EQ(std::string(error.what()).rfind("no merged result: ", 0), 0U) << error.what();
   EXPECT_EQ(result_, "");
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("base-merged.json")));
   ASSERT_EQ(clocks_.size(), 2U);
   const std::array files = {"base-client-1-one", "base-client-2-it-s"};
   for (std::size_t i = 0; i < files.size(); ++i) {

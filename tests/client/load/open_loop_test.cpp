@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "net/socket.hpp"
 #include "tests/client/load/load_fixture.hpp"
 
 /// A load thread whose requests become due by the clock.
@@ -114,6 +115,39 @@ TEST(OpenLoop, EveryRequestIsLogged) {
     EXPECT_EQ(record.intended - chunks[0][0].intended, i * 1ms);
   }
   EXPECT_EQ(seen.valid, 10U);
+}
+
+// They wait for the window of one, so the time since their sending is short.
+TEST(OpenLoop, TheDeadlineBeginsWhenARequestIsDue) {
+  const auto pool = hello_pool();
+  LoadPlan plan = open_plan(1000, 20, 1);
+  plan.deadline = 50ms;
+  plan.stop_on_error = false;
+  RunningLoad running(plan, pool);
+  const Bytes olleh = reversed(running.server().read_request());
+  std::this_thread::sleep_for(100ms);  // the last is due after 19 ms
+  for (int i = 0; i < 20; ++i) {
+    if (i != 0) running.server().read_request();
+    running.server().respond(olleh);
+  }
+  const auto& seen = running.finish();
+  EXPECT_EQ(seen.errors.of(ErrorKind::late), 20U);
+  EXPECT_EQ(seen.valid, 0U);
+}
+
+TEST(OpenLoop, AConnectionIsMadeAnewAfterItsRequests) {
+  const auto pool = hello_pool();
+  const core::Fd listener = net::listen_tcp(net::resolve("127.0.0.1", 0).front(), 8);
+  const Target target{{net::local_address(listener.get())}, {}};
+  LoadPlan plan = open_plan(1000, 4, 8);
+  plan.reconnect_every = 2;
+  RunningLoad running(plan, pool, target);
+  EXPECT_EQ(running.answer(2, 5), 2);
+  FakeServer again(core::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+  for (int i = 0; i < 2; ++i) again.respond(reversed(again.read_request()));
+  EXPECT_EQ(running.fault(), "");
+  EXPECT_EQ(running.finish().valid, 4U);
+  EXPECT_EQ(running.finish().connect.count(), 1U);
 }
 
 }  // namespace

@@ -21,6 +21,15 @@ TEST(Csv, ALineASecond) {
   EXPECT_EQ(make_csv(sample_campaign(false)).rfind(kCsvMarker, 0), 0U);
 }
 
+TEST(Csv, EachLineHasTheNumberOfItsRun) {
+  Campaign campaign = sample_campaign(false);
+  campaign.runs.push_back(sample_run(false));
+  const std::string csv = make_csv(campaign);
+  const std::size_t first = csv.find("\n0,0.500,1.000,3,");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_NE(csv.find("\n1,0.500,1.000,3,", first), std::string::npos) << csv;
+}
+
 /// Latencies below the resolution of the clock.
 Campaign campaign_of_zeros() {
   Campaign campaign = sample_campaign(true);
@@ -47,6 +56,13 @@ TEST(HistogramLog, ASecondWithoutAnswersHasNoLine) {
   campaign.runs.front().seconds.front().response_time_us.emplace();
   EXPECT_EQ(make_histogram_log(campaign).find("Tag="), std::string::npos);
   EXPECT_EQ(make_csv(campaign).find("0.000,0.000"), std::string::npos);
+}
+
+// As exactly as the histogram has it.
+TEST(HistogramLog, HasTheLargestLatencyInMilliseconds) {
+  const std::string log = make_histogram_log(sample_campaign(true));
+  EXPECT_NE(log.find("Tag=service_time,0.500,1.000,1.004,"), std::string::npos) << log;
+  EXPECT_NE(log.find("Tag=response_time,0.500,1.000,1.507,"), std::string::npos) << log;
 }
 
 TEST(HistogramLog, IsReadBack) {

@@ -63,12 +63,33 @@ TEST(Recording, EachPrefixThatEndsWithinAFrameIsRefused) {
 }
 
 TEST(Recording, SomeResponsesAreNotEnough) {
-  EXPECT_NE(refusal_of(asked("") + asked("") + answered("")), "");
-  EXPECT_NE(refusal_of(asked("") + answered("") + asked("")), "");
-  EXPECT_NE(refusal_of(asked("") + answered("") + asked("") + asked("")), "");
-  EXPECT_NE(refusal_of(asked("") + answered("") + answered("")), "");
-  EXPECT_NE(refusal_of(answered("")), "");
-  EXPECT_NE(refusal_of(protocol::make_frame(MessageId::error, {})), "");
+  const Bytes request = asked("");
+  const Bytes response = answered("");
+  const std::string strange = "this response belongs to no request, or an earlier request has none";
+  EXPECT_EQ(refusal_of(request + request + response), "'file', frame 2 at offset 24: " + strange);
+  EXPECT_EQ(refusal_of(request + response + response), "'file', frame 2 at offset 24: " + strange);
+  EXPECT_EQ(refusal_of(response), "'file', frame 0 at offset 0: " + strange);
+  EXPECT_EQ(refusal_of(request + response + request),
+            "'file', frame 3 at offset 36: the last request has no response, although others have "
+            "one");
+  EXPECT_EQ(refusal_of(request + response + request + request),
+            "'file', frame 3 at offset 36: the request before it has no response, although others "
+            "have one");
+  EXPECT_EQ(refusal_of(request + protocol::make_frame(MessageId::error, {})),
+            "'file', frame 1 at offset 12: its kind is 6, neither a request (4) nor a response "
+            "(5)");
+}
+
+TEST(Recording, HasAtMostAMillionRequests) {
+  const Bytes request = asked("");
+  Bytes content;
+  content.reserve(1'000'001 * request.size());
+  for (int i = 0; i < 1'000'000; ++i) {
+    content.insert(content.end(), request.begin(), request.end());
+  }
+  EXPECT_EQ(Recording::parse(content, "file").pairs.size(), 1'000'000U);
+  EXPECT_EQ(refusal_of(content + request),
+            "'file', frame 1000000 at offset 12000000: more than 1000000 requests");
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct Logged {
   RunResult result;
   core::TimePoint before;                                          ///< before the start
   std::map<std::uint32_t, std::vector<core::TimePoint>> intended;  ///< by connection
+  std::vector<std::uint32_t> sizes;  ///< of requests, in the order of the log
 };
 
 Logged run_logged(const Options& options) {
@@ -37,6 +38,7 @@ Logged run_logged(const Options& options) {
   for (const auto& chunk : log.take()) {
     for (const RequestRecord& record : chunk) {
       logged.intended[record.connection].push_back(record.intended);
+      logged.sizes.push_back(record.bytes);
     }
   }
   for (auto& [connection, times] : logged.intended) std::ranges::sort(times);
@@ -239,6 +241,29 @@ TEST_F(PrepareTest, RequestsOfAFileAreSentInTheirOrder) {
   EXPECT_EQ(logged.result.total->tx_bytes, 8 * protocol::kFrameHeaderSize + 255);
 }
 
+TEST_F(PrepareTest, TheSeedDecidesWhichRequestsAreSent) {
+  const auto sizes_with = [&](std::uint64_t seed) {
+    Options made = options();
+    made.sizes = SizeMix{{1, 1}, {2, 1}, {3, 1}};
+    made.max_concurrent_messages = 1;
+    made.iteration_count = 50;
+    made.seed = seed;
+    return run_logged(made).sizes;
+  };
+  const auto one = sizes_with(1);
+  EXPECT_EQ(one.size(), 50U);
+  EXPECT_EQ(sizes_with(1), one);
+  EXPECT_NE(sizes_with(2), one);
+}
+
+TEST_F(PrepareTest, AResponseMayComeTooLate) {
+  Options made = options();
+  made.deadline = 1ns;
+  made.count_errors = true;
+  made.iteration_count = 3;
+  EXPECT_EQ(run_logged(made).result.total->errors.of(ErrorKind::late), 3U);
+}
+
 TEST_F(PrepareTest, StepsOfTheRateFollowEachOther) {
   Options made = open_loop(75);
   made.rate_steps = {{50, 100ms}, {100, 100ms}};
@@ -259,6 +284,21 @@ TEST_F(PrepareTest, AnOpenLoopWithoutADurationSendsTheRequestsOfAllConnections) 
   const Logged logged = run_logged(made);
   EXPECT_EQ(logged.result.total->sent, 42U);
   EXPECT_EQ(logged.result.total->valid, 42U);
+}
+
+TEST_F(PrepareTest, AnOpenLoopOfKindsSendsTheRequestsOfTheirConnections) {
+  Options made = open_loop(1000);
+  made.duration.reset();
+  made.connections = 4;
+  made.iteration_count = 7;
+  made.kinds.resize(2);
+  made.kinds[0].name = "few";
+  made.kinds[1].name = "many";
+  made.kinds[1].weight = 3;
+  const Logged logged = run_logged(made);
+  ASSERT_EQ(logged.result.kinds.size(), 2U);
+  EXPECT_EQ(logged.result.kinds[0].total->valid, 7U);
+  EXPECT_EQ(logged.result.kinds[1].total->valid, 21U);
 }
 
 }  // namespace
