@@ -179,6 +179,23 @@ TEST(Merge, TheWorstStatusAndVerdictStand) {
   EXPECT_EQ(merged.runs[0].verdict_text, "b: it was late; 1 of 2 processes have this verdict");
 }
 
+TEST(Merge, TheWorstStatusIsThatOfTheWhole) {
+  const auto status_of = [](const std::vector<std::string>& each) {
+    std::vector<Result> results;
+    for (const std::string& status : each) {
+      results.push_back(sample_result({sample_run()}, "h" + std::to_string(results.size())));
+      results.back().status = status;
+    }
+    return merge(results).result.status;
+  };
+  EXPECT_EQ(status_of({"ok", "ok"}), "ok");
+  EXPECT_EQ(status_of({"ok", "interrupted"}), "interrupted");
+  EXPECT_EQ(status_of({"interrupted", "ok", "ok"}), "interrupted");
+  EXPECT_EQ(status_of({"interrupted", "failed"}), "failed");
+  EXPECT_EQ(status_of({"failed", "interrupted", "ok"}), "failed");
+  EXPECT_EQ(status_of({"ok", "interrupted", "failed"}), "failed");
+}
+
 TEST(Merge, AHostIsPutInFrontOnce) {
   Result one = sample_result({sample_run()}, "a");
   Result other = sample_result({sample_run()}, "b, c");
