@@ -58,7 +58,7 @@ TEST(HistogramLog, ASecondWithoutAnswersHasNoLine) {
   EXPECT_EQ(make_csv(campaign).find("0.000,0.000"), std::string::npos);
 }
 
-// As exactly as the histogram has it.
+// It is as exact as the histogram.
 TEST(HistogramLog, HasTheLargestLatencyInMilliseconds) {
   const std::string log = make_histogram_log(sample_campaign(true));
   EXPECT_NE(log.find("Tag=service_time,0.500,1.000,1.004,"), std::string::npos) << log;
