@@ -191,6 +191,15 @@ struct DrivenConnection : DrivenLoad {
         connection("connection", 0, std::move(sockets.first), share) {}
 };
 
+/// Accepts the next connection of the client.
+inline FakeServer accept_from(const core::Fd& listener) {
+  pollfd watched{listener.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&watched, 1, static_cast<int>(kBound / 1ms)), 1);
+  core::Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  EXPECT_TRUE(socket.valid());
+  return FakeServer(std::move(socket));
+}
+
 /// A load thread that runs, with one connection to a FakeServer. The pool must outlive it.
 class RunningLoad {
  public:

@@ -16,14 +16,7 @@ class LostConnection : public testing::Test {
     plan.stop_on_error = false;
     return plan;
   }
-  /// Accepts the next connection of the client.
-  FakeServer accept() {
-    pollfd watched{listener_.get(), POLLIN, 0};
-    EXPECT_EQ(::poll(&watched, 1, static_cast<int>(kBound / 1ms)), 1);
-    core::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    EXPECT_TRUE(socket.valid());
-    return FakeServer(std::move(socket));
-  }
+  FakeServer accept() { return accept_from(listener_); }
   static void answer(FakeServer& server, int count) {
     for (int i = 0; i < count; ++i) server.respond(reversed(server.read_request()));
   }

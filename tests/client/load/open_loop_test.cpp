@@ -143,7 +143,7 @@ TEST(OpenLoop, AConnectionIsMadeAnewAfterItsRequests) {
   plan.reconnect_every = 2;
   RunningLoad running(plan, pool, target);
   EXPECT_EQ(running.answer(2, 5), 2);
-  FakeServer again(core::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+  FakeServer again = accept_from(listener);
   for (int i = 0; i < 2; ++i) again.respond(reversed(again.read_request()));
   EXPECT_EQ(running.fault(), "");
   EXPECT_EQ(running.finish().valid, 4U);
