@@ -70,7 +70,11 @@ TEST(Answers, ACommandRunsOnceForEqualRequestsInTurn) {
 
 TEST(Answers, ACommandThatFailsIsRefused) {
   const core::Signals signals;
-  EXPECT_THROW(answers_of("command:exit 3", signals).to({}), InvalidInput);
+  // The text that it printed before it failed is no answer.
+  for (const char* const command : {"exit 3", "echo a; exit 3", "cat; kill -9 $$"}) {
+    EXPECT_THROW(answers_of(std::string("command:") + command, signals).to({}), InvalidInput)
+        << command;
+  }
   EXPECT_THROW(answers_of("file:/nowhere", signals), InvalidInput);
 }
 

@@ -148,6 +148,23 @@ TEST(LoadRun, AScheduleIsReplayedByAllThreads) {
   EXPECT_EQ(result.total->tx_bytes, 9 * protocol::kFrameHeaderSize + 139);
 }
 
+// Its requests are due until 200 ms, half of which are the warm-up.
+TEST(LoadRun, AScheduleHasNoDurationButThatAfterTheWarmUp) {
+  const ReversingServer server;
+  core::Signals signals;
+  const support::TempDir directory;
+  directory.write("schedule", "0 10\n50ms 10\n150ms 10\n200ms 10\n");
+  Options options = options_for(server);
+  options.schedule = directory.file("schedule");
+  options.warmup = 100ms;
+  options.lag_tolerance = kBound;
+  const core::TimePoint before = core::Clock::now();
+  const RunResult result = run(options, signals);
+  EXPECT_GE(result.duration, 100ms);
+  EXPECT_LE(result.duration, core::Clock::now() - before - 100ms);
+  EXPECT_EQ(result.total->due, 2U);
+}
+
 TEST(LoadRun, WithoutAServerItThrows) {
   const core::Fd bound = net::bind_tcp(net::resolve("127.0.0.1", 0).front());
   core::Signals signals;
