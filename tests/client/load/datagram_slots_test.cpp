@@ -194,5 +194,38 @@ TEST(DatagramFlow, WhatASlotLostIsKnownFor63Requests) {
   EXPECT_EQ(driven.interval->late_answers, 1U);
 }
 
+TEST(DatagramFlow, RequestsInOrder) {
+  const auto pool = random_pool(20, Service::reverse);
+  FakeDatagramWorker worker;
+  LoadPlan plan = plan_of(600, 1);
+  plan.in_order = true;
+  DrivenDatagrams driven(plan, pool, worker);
+  driven.flow->start();
+  for (std::uint32_t i = 0; i < 600; ++i) {
+    const Asked asked = worker.read();
+    const auto frame = pool.frames(i % pool.size(), 1).subspan(protocol::kFrameHeaderSize);
+    ASSERT_EQ(asked.payload, Bytes(frame.begin(), frame.end())) << i;
+    worker.answer(asked);
+    driven.run_until([&] { return driven.interval->valid == i + 1; });
+  }
+  EXPECT_TRUE(driven.flow->over());
+}
+
+TEST(DatagramFlow, AnAnswerMayComeAfterTheDeadline) {
+  const auto pool = hello_pool();
+  FakeDatagramWorker worker;
+  LoadPlan plan = counting_plan(2, 1, kBound);
+  plan.deadline = 1ns;
+  DrivenDatagrams driven(plan, pool, worker);
+  driven.flow->start();
+  for (std::uint64_t i = 1; i <= 2; ++i) {
+    worker.answer(worker.read());
+    driven.run_until([&] { return driven.interval->errors.of(ErrorKind::late) == i; });
+  }
+  EXPECT_TRUE(driven.flow->over());
+  EXPECT_EQ(driven.interval->answered, 2U);
+  EXPECT_EQ(driven.interval->valid, 0U);
+}
+
 }  // namespace
 }  // namespace offload::client

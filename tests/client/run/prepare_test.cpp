@@ -301,5 +301,24 @@ TEST_F(PrepareTest, AnOpenLoopOfKindsSendsTheRequestsOfTheirConnections) {
   EXPECT_EQ(logged.result.kinds[1].total->valid, 21U);
 }
 
+// Neither the whole nor a kind has what was answered during the warm-up.
+TEST_F(PrepareTest, KindsHaveTheirShareOfTheAnswersAfterTheWarmUp) {
+  Options made = options();
+  made.connections = 2;
+  made.warmup = 100ms;
+  made.duration = 100ms;
+  made.kinds.resize(2);
+  made.kinds[0].name = "one";
+  made.kinds[1].name = "other";
+  const Logged logged = run_logged(made);
+  ASSERT_EQ(logged.result.kinds.size(), 2U);
+  const std::uint64_t one = logged.result.kinds[0].total->valid;
+  const std::uint64_t other = logged.result.kinds[1].total->valid;
+  EXPECT_GT(one, 0U);
+  EXPECT_GT(other, 0U);
+  EXPECT_EQ(one + other, logged.result.total->valid);
+  EXPECT_LT(one + other, logged.sizes.size());
+}
+
 }  // namespace
 }  // namespace offload::client
