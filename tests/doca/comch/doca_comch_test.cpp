@@ -14,6 +14,8 @@
 namespace offload::doca {
 namespace {
 
+using namespace std::chrono_literals;
+
 TEST_F(ComchTest, AClientConnectsInTurnsAndBothSidesSendMessages) {
   connect();
   EXPECT_EQ(client_side_.states, (std::vector{DOCA_CTX_STATE_STARTING, DOCA_CTX_STATE_RUNNING}));
@@ -37,7 +39,7 @@ TEST_F(ComchTest, AProgramWithPausesConnectsInAFewTurns) {
   ASSERT_EQ(doca_ctx_start(client_side_.ctx), DOCA_ERROR_IN_PROGRESS);
   int turns = 0;
   for (; turns < 10 && client_side_.state() != DOCA_CTX_STATE_RUNNING; ++turns) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::this_thread::sleep_for(25ms);  // more than two ticks of any kernel
     server_side_.turn();
     client_side_.turn();
   }
