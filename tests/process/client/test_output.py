@@ -54,11 +54,27 @@ def test_what_the_json_has_of_a_run(stage):
                                             "p99_99", "p99_999", "max", "histogram"]
 
 
-def test_json_on_standard_output(stage):
-    server, _ = stage.pair()
-    client = stage.run_client(server, *SHORT, "--output", "-")
-    assert json.loads(client.out)["runs"][0]["valid_responses"] == 100
-    assert "Valid responses:          100" in client.log
+def scraped_server(stage):
+    """Starts a server and a worker. Returns the server, and where its metrics are."""
+    server = stage.server("--metrics", 0)
+    stage.worker()
+    server.wait_until_listening()
+    return server, server.wait_for_log(r"metrics on http://(127\.0\.0\.1:\d+)/metrics")[1]
+
+
+@pytest.mark.parametrize("runs, status, texts", [
+    (SHORT, 0, ["Valid responses:          100"]),
+    ([*SHORT, "--repeat", 6], 0, ["service time p50", ": +median ", "Verification: "]),
+    (["--search", "p90:10s", "--duration", "50ms", "--rate", 40, "--lag-tolerance", "1s"], 1, ["Search: too few"]),
+])
+def test_json_on_standard_output(stage, runs, status, texts):
+    """All of the text is on standard error."""
+    server, address = scraped_server(stage)
+    client = stage.client(server, *runs, "--scrape", address, "--output", "-")
+    assert client.wait() == status
+    assert json.loads(client.out)["program"] == "offload-client"
+    for text in [*texts, "Server:  "]:
+        assert re.search(text, client.log), text
 
 
 @pytest.mark.parametrize("option", FILES)
@@ -224,10 +240,7 @@ def test_no_live_table_elsewhere(stage):
 
 
 def test_the_server_s_own_figures(stage):
-    server = stage.server("--metrics", 0)
-    stage.worker()
-    server.wait_until_listening()
-    address = server.wait_for_log(r"metrics on http://(127\.0\.0\.1:\d+)/metrics")[1]
+    server, address = scraped_server(stage)
     for _ in range(2):  # the figures are those of this run alone, without earlier runs
         client = start(stage, server, "-i", 6400, "--scrape", address)
         assert client.wait() == 0, client.log
