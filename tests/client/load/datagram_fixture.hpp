@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <optional>
 #include <vector>
@@ -37,12 +38,12 @@ class FakeDatagramWorker {
   }
   [[nodiscard]] net::SocketAddress address() const { return net::local_address(socket_.get()); }
 
-  /// Returns the next request; none within a second is a failure.
+  /// Returns the next request; if none comes in time, the test fails.
   Asked read() {
     pollfd watched{socket_.get(), POLLIN, 0};
     std::byte room[2048];
     peer_size_ = sizeof peer_;
-    if (::poll(&watched, 1, 10'000) != 1) {
+    if (::poll(&watched, 1, static_cast<int>(kBound / 1ms)) != 1) {
       ADD_FAILURE() << "no request came";
       return {};
     }
@@ -74,6 +75,22 @@ class FakeDatagramWorker {
   core::Fd socket_;
   sockaddr_storage peer_{};
   socklen_t peer_size_ = 0;
+};
+
+/// A flow's socket, which has room for some datagrams only, and its worker's.
+struct NarrowSockets {
+  NarrowSockets() {
+    int fds[2];
+    constexpr int kType = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    core::check_errno(::socketpair(AF_UNIX, kType, 0, fds), "socketpair");
+    flow.reset(fds[0]);
+    worker.reset(fds[1]);
+    const int room = 1;  // the least that there is
+    core::check_errno(::setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), "SO_SNDBUF");
+  }
+
+  core::Fd flow;
+  core::Fd worker;
 };
 
 inline LoadPlan counting_plan(std::uint64_t requests, std::uint32_t in_flight,

@@ -160,11 +160,7 @@ TEST(DatagramFlow, TheFirstErrorStopsIfErrorsAreNotCounted) {
 TEST(DatagramFlow, WhatBecomesDueBesideAnUnsentBatchIsSentInItsTurn) {
   constexpr std::uint32_t kFirst = 4;
   constexpr std::uint32_t kRequests = 44;
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-  const core::Fd worker(ends[1]);
-  const int room = 1;  // the least that there is: some datagrams
-  ASSERT_EQ(::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+  NarrowSockets ends;
   const auto pool = hello_pool();
   std::vector<ScheduledRequest> schedule(kRequests, {70ms, 0});
   std::fill_n(schedule.begin(), kFirst, ScheduledRequest{0ms, 0});
@@ -175,24 +171,24 @@ TEST(DatagramFlow, WhatBecomesDueBesideAnUnsentBatchIsSentInItsTurn) {
   const Target target{};
   RunControl control;
   std::vector<net::Stream> sockets;
-  sockets.emplace_back(core::Fd(ends[0]));
+  sockets.emplace_back(std::move(ends.flow));
   LoadThread load(0, 0, std::move(sockets), plan,
                   {.pool = pool, .target = target, .control = control});
   std::jthread thread([&] { load.run(core::Clock::now()); });
   std::this_thread::sleep_for(120ms);  // the worker does not read: not all repeats have room
   std::map<std::uint64_t, int> seen_sequences;
   while (seen_sequences.size() < kRequests) {
-    pollfd watched{worker.get(), POLLIN, 0};
+    pollfd watched{ends.worker.get(), POLLIN, 0};
     ASSERT_EQ(::poll(&watched, 1, std::chrono::milliseconds(support::kBound).count()), 1);
     std::array<std::byte, 64> datagram;
-    const ssize_t size = ::recv(worker.get(), datagram.data(), datagram.size(), 0);
+    const ssize_t size = ::recv(ends.worker.get(), datagram.data(), datagram.size(), 0);
     ASSERT_GT(size, 0);
     if (++seen_sequences[protocol::load_big_endian<std::uint64_t>(datagram.data())] != 1) continue;
     std::vector<std::byte> answer(datagram.begin(), datagram.begin() + protocol::kSequenceSize);
     const auto frame =
         protocol::make_frame(MessageId::client_response, reversed(support::bytes_of("hello")));
     answer.insert(answer.end(), frame.begin(), frame.end());
-    ASSERT_EQ(::send(worker.get(), answer.data(), answer.size(), 0),
+    ASSERT_EQ(::send(ends.worker.get(), answer.data(), answer.size(), 0),
               static_cast<ssize_t>(answer.size()));
   }
   thread.join();

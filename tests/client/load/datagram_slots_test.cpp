@@ -116,20 +116,16 @@ TEST(DatagramFlow, AnErrorThatEndsItIsTheOnlyOne) {
 // The socket has room again when all is sent, and that is no news any more.
 TEST(DatagramFlow, RoomIsAwaitedOnlyWhileDatagramsAreUnsent) {
   constexpr std::uint32_t kRequests = 200;
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-  const core::Fd worker(ends[1]);
-  const int room = 1;  // the least that there is: some datagrams
-  ASSERT_EQ(::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+  NarrowSockets sockets;
   const auto pool = hello_pool();
   DrivenLoad driven(plan_of(kRequests, kRequests), pool);
   driven.share.datagrams.resize(DatagramFlow::receive_room(100));
-  DatagramFlow flow("flow", 0, core::Fd(ends[0]), driven.share);
+  DatagramFlow flow("flow", 0, std::move(sockets.flow), driven.share);
   flow.start();
   ASSERT_LT(driven.interval->tx_bytes, kRequests * 25U);
   driven.run_until([&] {
     std::byte datagram[64];
-    while (::recv(worker.get(), datagram, sizeof datagram, 0) > 0) continue;
+    while (::recv(sockets.worker.get(), datagram, sizeof datagram, 0) > 0) continue;
     return driven.interval->tx_bytes == kRequests * 25U;
   });
   EXPECT_TRUE(driven.is_quiet());

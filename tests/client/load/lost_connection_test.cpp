@@ -16,6 +16,11 @@ class LostConnection : public testing::Test {
     plan.stop_on_error = false;
     return plan;
   }
+  static LoadPlan counting_open_loop() {
+    LoadPlan plan = open_plan(1000, 0, 4);
+    plan.stop_on_error = false;
+    return plan;
+  }
   FakeServer accept() { return accept_from(listener_); }
   static void answer(FakeServer& server, int count) {
     for (int i = 0; i < count; ++i) server.respond(reversed(server.read_request()));
@@ -297,6 +302,17 @@ TEST_F(LostConnection, TheNextConnectionBeginsWithAWholeRequest) {
   EXPECT_EQ(running.finish().errors.total(), 1U);
 }
 
+TEST_F(LostConnection, TheNextConnectionSendsAfterAnErrorOfSending) {
+  DrivenConnection driven(counting(2, 1), pool_, target_);
+  driven.server.close();
+  driven.connection.start();
+  driven.run_until([&] { return driven.interval->errors.total() == 1; });
+  ASSERT_EQ(driven.interval->tx_bytes, 0U);
+  driven.connection.on_deadline(driven.connection.deadline());
+  driven.run_until([&] { return driven.interval->tx_bytes != 0; });
+  EXPECT_EQ(driven.interval->sent, 2U);
+}
+
 // Each failure doubles the pause, up to a limit; a connection that is made begins with the first
 // pause.
 TEST_F(LostConnection, ThePauseGrowsUntilAConnectionIsMade) {
@@ -346,9 +362,7 @@ TEST_F(LostConnection, WhatIsLostIsInFlightNoMore) {
 }
 
 TEST_F(LostConnection, AResponseThatNobodyAskedForIsOneError) {
-  LoadPlan plan = open_plan(1000, 0, 4);
-  plan.stop_on_error = false;
-  DrivenConnection driven(plan, pool_, target_);
+  DrivenConnection driven(counting_open_loop(), pool_, target_);
   driven.open();
   driven.connection.start();
   driven.server.respond(Bytes(40));
@@ -361,9 +375,7 @@ TEST_F(LostConnection, AResponseThatNobodyAskedForIsOneError) {
 
 // It may come in parts, and is the reason for the close after it.
 TEST_F(LostConnection, ARefusalThatNobodyAskedForIsOneError) {
-  LoadPlan plan = open_plan(1000, 0, 4);
-  plan.stop_on_error = false;
-  DrivenConnection driven(plan, pool_, target_);
+  DrivenConnection driven(counting_open_loop(), pool_, target_);
   driven.open();
   driven.connection.start();
   const auto refusal = protocol::make_error_frame(protocol::Refusal::shutting_down, "bye");

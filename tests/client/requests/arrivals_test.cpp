@@ -130,6 +130,13 @@ TEST(Arrivals, TheLastStepOfTheRateGoesOn) {
   EXPECT_NEAR(times[70], 4, 1e-9);
 }
 
+TEST(Arrivals, ARequestMayBeDueSeveralStepsLater) {
+  const std::vector<RateStep> steps{{10, 1s}, {0.25, 1s}, {0.25, 1s}, {10, 1s}};
+  const auto times = times_of(Arrivals::in_steps(Arrivals::constant(1, 0), steps, 1, 0s), 12);
+  EXPECT_NEAR(times[10], 1, 1e-9);
+  EXPECT_NEAR(times[11], 3.05, 1e-9);
+}
+
 TEST(Arrivals, PoissonArrivalsFollowSteps) {
   const std::vector<RateStep> steps{{1000, 10s}, {4000, 10s}};
   auto arrivals = Arrivals::in_steps(Arrivals::poisson(1, 1), steps, 1, 0s);

@@ -194,6 +194,13 @@ TEST(RequestPool, ARecordedRequestIsRepeatedInAtMost64MiB) {
   EXPECT_EQ(recorded({std::string(kFrame - protocol::kFrameHeaderSize + 1, 'x')}).size(), 63U);
 }
 
+TEST(RequestPool, AResponseThatBeginsLikeTheLastOneIsAnother) {
+  const auto pool = recorded({"abcdef", "abc", "abcdef"});
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(std::ranges::equal(request_of(pool, i).payload, answer_of(pool, i))) << i;
+  }
+}
+
 TEST(RequestPool, RecordedRequestsOfSeveralSizesAreDrawnOneByOne) {
   const auto pool = recorded({"abc", "", "abc", "d"});
   ASSERT_EQ(pool.class_count(), 4U);

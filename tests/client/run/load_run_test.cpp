@@ -66,6 +66,17 @@ TEST(LoadRun, AFaultOfOneThreadStopsAll) {
   EXPECT_EQ(result.verdict.text, "there is no verdict: an error ended the run");
 }
 
+TEST(LoadRun, ARunThatIsCutShortLastsUntilItsLastAnswer) {
+  const ReversingServer server(10);
+  core::Signals signals;
+  Options options = options_for(server);
+  options.duration = 1h;
+  const core::TimePoint before = core::Clock::now();
+  const RunResult result = run(options, signals);
+  EXPECT_GT(result.duration, core::Duration{});
+  EXPECT_LE(result.duration, core::Clock::now() - before);
+}
+
 TEST(LoadRun, WhatFailsBeforeTheStartEndsTheThreads) {
   const ReversingServer server;
   core::Signals signals;
@@ -227,7 +238,7 @@ template <class Check>
   core::Signals signals;
   const ReversingServer server;
   Options options = options_for(server);
-  options.iteration_count = 1'000'000'000'000;
+  options.duration = 1h;
   if (!at_start) options.start_at = 4e9;
   RunObserver observer;
   const auto interrupt = [] { ::kill(::getpid(), SIGTERM); };
@@ -251,7 +262,8 @@ template <class Check>
 TEST(LoadRunDeathTest, ASignalEndsTheRun) {
   EXPECT_EXIT(run_and_interrupt(true,
                                 [](const RunResult& result) {
-                                  return result.total->answered == result.total->sent;
+                                  return result.total->answered == result.total->sent &&
+                                         result.duration < 1h;
                                 }),
               testing::ExitedWithCode(0), "");
 }
