@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 
 namespace offload::client {
 namespace {
@@ -158,12 +159,15 @@ TEST(PairedComparison, EachFigureBesideIsLookedAt) {
 
 TEST(PairedComparison, AFigureThatOneOfAPairLacksDoesNotCount) {
   const SliceFigures figures{{200, 210, 600, 205}};
-  PairedComparison comparison({});
-  for (int pair = 0; pair < 400; ++pair) comparison.add(figures, figures);
-  comparison.add({}, figures);
-  comparison.add(figures, {});
-  EXPECT_EQ(comparison.pairs(), 402U);
-  EXPECT_EQ(comparison.answer(counted(402), counted(402)).verdict, Verdict::equal);
+  for (const auto& [base, other] : {std::pair{SliceFigures{}, figures}, {figures, {}}}) {
+    PairedComparison comparison({});
+    for (int pair = 0; pair < 400; ++pair) {
+      comparison.add(figures, figures);
+      for (int i = 0; i < 2; ++i) comparison.add(base, other);
+    }
+    EXPECT_EQ(comparison.pairs(), 1200U);
+    EXPECT_EQ(comparison.answer(counted(1200), counted(1200)).verdict, Verdict::equal);
+  }
 }
 
 TEST(PairedComparison, ATailThatIsSlowerCountsAlthoughTheRestIsEqual) {

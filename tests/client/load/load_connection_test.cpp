@@ -258,6 +258,18 @@ TEST(LoadConnection, SlotsThatThinkAreNotInTheWindow) {
   EXPECT_EQ(running.finish().sent, 4U);
 }
 
+TEST(LoadConnection, EachSlotThinksThoughTheAnswersComeTogether) {
+  const auto pool = hello_pool();
+  LoadPlan plan = plan_of(8, 4);
+  plan.think = 10 * kBound;
+  DrivenConnection driven(plan, pool);
+  driven.share.thinking.emplace(plan.think, plan.max_in_flight);
+  driven.connection.start();
+  driven.answer(4);
+  driven.run_until([&] { return driven.interval->valid == 4; });
+  EXPECT_EQ(driven.interval->sent, 4U);
+}
+
 TEST(LoadConnection, ItEndsByTimeWhileItThinks) {
   const auto pool = hello_pool();
   LoadPlan plan = plan_of(0, 1);

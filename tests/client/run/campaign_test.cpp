@@ -291,23 +291,29 @@ TEST_F(CampaignTest, AWrongAnswerEndsASearch) {
   EXPECT_TRUE(campaign.has_failed());
 }
 
+/// Interrupts repeats in this process, which ends with status 0 if that ended them.
+[[noreturn]] void interrupt_repeats(bool count_errors) {
+  core::Signals signals;
+  const ReversingServer server;
+  Options options = options_for_port(server.port());
+  options.iteration_count = 1'000'000'000'000;
+  options.repeat = 3;
+  options.count_errors = count_errors;
+  RunObserver observer;
+  observer.on_start = [] { ::kill(::getpid(), SIGTERM); };
+  const Campaign campaign = campaign_of(options, signals, observer);
+  std::_Exit(campaign.runs.size() == 1 && campaign.interrupted() && !campaign.has_failed() &&
+                     campaign.estimates.empty()
+                 ? 0
+                 : 1);
+}
+
 TEST(CampaignDeathTest, ASignalEndsTheRepeats) {
-  EXPECT_EXIT(
-      {
-        core::Signals signals;
-        const ReversingServer server;
-        Options options = options_for_port(server.port());
-        options.iteration_count = 1'000'000'000'000;
-        options.repeat = 3;
-        RunObserver observer;
-        observer.on_start = [] { ::kill(::getpid(), SIGTERM); };
-        const Campaign campaign = campaign_of(options, signals, observer);
-        std::_Exit(campaign.runs.size() == 1 && campaign.interrupted() && !campaign.has_failed() &&
-                           campaign.estimates.empty()
-                       ? 0
-                       : 1);
-      },
-      testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(interrupt_repeats(false), testing::ExitedWithCode(0), "");
+}
+
+TEST(CampaignDeathTest, ASignalEndsTheRepeatsAlsoIfErrorsAreCounted) {
+  EXPECT_EXIT(interrupt_repeats(true), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

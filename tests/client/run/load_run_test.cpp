@@ -117,6 +117,22 @@ TEST(LoadRun, AWrongResponseIsAnAnswer) {
   EXPECT_EQ(result.unanswered, 0U);
 }
 
+TEST(LoadRun, ACountedErrorOfOneThreadDoesNotEndTheOthers) {
+  const ReversingServer wrong(0);
+  ReversingServer silent;
+  silent.set_silent(true);
+  core::Signals signals;
+  Options options = options_for(wrong);
+  options.connections = 1;
+  options.count_errors = true;
+  options.response_timeout = 50ms;
+  options.kinds = {*RequestKind::parse("wrong:size=5"), *RequestKind::parse("silent:size=5")};
+  options.kinds[1].port = silent.port();
+  const RunResult result = run(options, signals);
+  EXPECT_NE(result.kinds[0].total->errors.total(), 0U);
+  EXPECT_EQ(result.kinds[1].total->errors.of(ErrorKind::time_out), 20U);
+}
+
 TEST(LoadRun, ErrorsOfTheWarmUpCount) {
   const ReversingServer server(0);
   core::Signals signals;
