@@ -4,14 +4,12 @@
 #include "apps/samples/unsolicited.hpp"
 #include "kernels/comch/unsolicited.hpp"
 #include "kernels/module/reduce.hpp"
+#include "kernels/rdma/wait.hpp"
 
 namespace offload::samples {
 namespace {
 
 using kernels::comch::SendResult;
-
-/// Looks for a receive, or for a completion, before it is given up: seconds.
-constexpr std::uint32_t kMostPolls = 5'000'000;
 
 /// The state of the group: zero at the beginning.
 struct State {
@@ -33,7 +31,8 @@ struct AlarmWatch {
     std::uint32_t events = 0;
     std::uint32_t sent = 0;
     std::uint32_t taken = 0;
-    std::uint32_t polls = 0;
+    std::uint32_t id = 0;
+    const auto is_over = [&](auto& wait) { return group.from_first(wait.is_over() ? 1 : 0) != 0; };
     for (std::uint32_t chunk = 0; chunk < kChunks; ++chunk) {
       std::uint32_t found = 0;
       for (std::uint32_t i = group.lane(); i < kChunk; i += group.size()) {
@@ -45,18 +44,18 @@ struct AlarmWatch {
       if (group.lane() == 0) state->notice = {events, chunk};
       group.sync();
       const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&state->notice);
-      for (polls = 0; polls < kMostPolls; ++polls) {
-        std::uint32_t id = 0;
+      kernels::rdma::Wait for_receive(patience());
+      for (;;) {
         while (producer.poll_completion(group, id)) ++taken;
         const SendResult result = producer.send(group, bytes, sizeof(Notice), sent);
         if (result == SendResult::sent) break;
         if (result != SendResult::no_receive && result != SendResult::full) return;
+        if (is_over(for_receive)) return;
       }
-      if (polls == kMostPolls) return;
       ++sent;
     }
-    std::uint32_t id = 0;
-    for (polls = 0; taken < sent && polls < kMostPolls; ++polls) {
+    kernels::rdma::Wait for_completions(patience());
+    while (taken < sent && !is_over(for_completions)) {
       if (producer.poll_completion(group, id)) ++taken;
     }
     if (group.lane() == 0) state->taken = taken;

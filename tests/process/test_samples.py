@@ -1,7 +1,12 @@
 """The samples run, and their results are right."""
 import hashlib
+import os
 import re
+import signal
 import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +62,24 @@ def test_unsolicited():
     """There is a notice for each thousand events among 4 Mi values; the receiver counts them too."""
     assert re.fullmatch(r"sample-unsolicited: 3\d unsolicited notices, sent by a (GPU|thread)\n",
                         run_sample("sample-unsolicited"))
+
+
+@pytest.mark.parametrize("after_ms", [0, 1, 2])
+def test_unsolicited_for_a_receiver_that_pauses(after_ms):
+    """Notices wait for their receiver, which takes all of them later."""
+    with subprocess.Popen([BIN / "sample-unsolicited"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as sample:
+        children = Path(f"/proc/{sample.pid}/task/{sample.pid}/children")
+        receiver = []
+        while not receiver and sample.poll() is None:
+            receiver = children.read_text().split()
+        time.sleep(after_ms / 1000)
+        with suppress(ProcessLookupError, IndexError):  # it has ended
+            os.kill(int(receiver[0]), signal.SIGSTOP)
+            time.sleep(0.5)
+            os.kill(int(receiver[0]), signal.SIGCONT)
+        out, err = sample.communicate(timeout=3 * PATIENCE)
+    assert (sample.returncode, err) == (0, "") and re.search(": 3[0-9] unsolicited notices", out)
 
 
 def test_graph():
