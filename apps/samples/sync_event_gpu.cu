@@ -1,16 +1,14 @@
 #include "apps/samples/sync_event_gpu.hpp"
+#include "kernels/rdma/wait.hpp"
 
 namespace offload::samples {
 namespace {
 
-/// The number of polls after which the kernel gives up: some seconds of PCIe round trips.
-constexpr std::uint32_t kMostPolls = 2'000'000;
-
 __global__ void echo(const kernels::SyncEventWords* ping, kernels::SyncEventWords* pong,
                      std::uint64_t rounds) {
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    std::uint32_t polls = 0;
-    const auto give_up = [&] { return ++polls == kMostPolls; };
+    kernels::rdma::Wait wait({5'000'000'000});  // without a limit a lost ping would hang the GPU
+    const auto give_up = [&] { return wait.is_over(); };
     if (!kernels::sync_event_wait_greater(*ping, round, give_up)) return;
     kernels::sync_event_set(*pong, round + 1);
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/rdma/wait.hpp"
 #include "kernels/serve.hpp"
 #include "kernels/tasks/sync_event.hpp"
 #include "tests/kernels/bodies/runner_suite.hpp"
@@ -27,8 +28,8 @@ struct AddToEvent {
   template <class Group>
   OFFLOAD_HOST_DEVICE void operator()(const Group& group, Staging&) const {
     const std::uint64_t before = sync_event_add(*event, 1);
-    std::uint32_t polls = 0;
-    const auto give_up = [&] { return ++polls == 1'000'000; };
+    rdma::Wait wait({20'000'000'000});
+    const auto give_up = [&] { return wait.is_over(); };
     const auto at_once = [] { return true; };
     const bool right = sync_event_wait_greater(*event, group.size() - 1, give_up) &&
                        sync_event_wait_not_equal(*event, 0, ~0ULL, at_once) &&
